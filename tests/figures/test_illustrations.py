@@ -1,6 +1,5 @@
 """Explanatory figures: their tables by hand, against Algorithm 1's transcription and integrals; what they say."""
 
-import json
 import math
 
 import numpy as np
@@ -14,22 +13,15 @@ from duels import figures
 from duels.engine import loop
 from duels.errors import InvalidInput, UnknownName
 from duels.figures import (
-    gamma_points,
-    horizon_points,
     interval_points,
     quantile_points,
     state_points,
     tail_points,
 )
-from duels.figures.wrong_horizon import COLOURS
 from duels.paper import gallery
 from duels.results import SCHEMA, Results
 
 THREE = duels.PreferenceMatrix([[0.5, 0.7, 0.8], [0.3, 0.5, 0.6], [0.2, 0.4, 0.5]], ["a", "b", "c"], name="three")
-# Arm 0 wins by a little, arm 1 has the best mean: what misleads Beat the Mean; γ = 0.45/0.15.
-SLIGHT = np.full((16, 16), 0.5)
-SLIGHT[0, 1:], SLIGHT[0, 1], SLIGHT[1, 2:] = 0.65, 0.53, 0.95
-MISLEADING = duels.PreferenceMatrix(np.triu(SLIGHT) + np.tril(1 - SLIGHT.T, -1), name="misleading")
 
 
 def frame(rows, **said):
@@ -515,245 +507,6 @@ def test_quantiles_that_are_not_there():
         quantile_points(both, TWO)
 
 
-# γ
-
-
-def named(gamma, arms, regret=1.0, **said):
-    """Runs that named those arms of a three-armed problem."""
-    policy = "btm" if gamma == 1 else f"btm:gamma={gamma}"
-    rows = [
-        {"run": run, "recommended": arm, "correct": arm == 0, "regret": regret + run} for run, arm in enumerate(arms)
-    ]
-    return frame(rows, policy=policy, **said)
-
-
-# b loses to a by 0.02 and beats c always: b has the best mean, and γ = (1 − ½)/(0.52 − ½) = 25.
-BORDA = duels.PreferenceMatrix([[0.5, 0.52, 0.52], [0.48, 0.5, 1.0], [0.48, 0.0, 0.5]], ["a", "b", "c"], name="three")
-
-
-def wilson(k, n):
-    z = 1.959963984540054
-    centre, half = (k + z * z / 2) / (n + z * z), z / (n + z * z) * math.sqrt(k * (n - k) / n + z * z / 4)
-    return max(centre - half, 0), min(centre + half, 1)
-
-
-def test_gamma_by_hand():
-    early = named(2, [0, 0], t=5)  # before the horizon
-    other = frame([{"regret": 1.0}])
-    frames = [named(2, [0, 0, 1], regret=7.0), named(0.5, [1, 1, 0, 2]), named(1, [0]), early, other]
-    points = gamma_points(Results(pl.concat(frames)), BORDA)
-    assert points["gamma"].to_list() == [0.5, 1, 2]
-    assert points["policy"].to_list() == ["btm:gamma=0.5", "btm", "btm:gamma=2"]
-    assert points["runs"].to_list() == [4, 1, 3]
-    assert points["accuracy"].to_list() == pytest.approx([1 / 4, 1, 2 / 3])
-    assert points["borda"].to_list() == pytest.approx([1 / 2, 0, 1 / 3])
-    assert points["regret"].to_list() == pytest.approx([2.5, 1, 8])
-    assert points["regret_min"].to_list() == [1, 1, 7]
-    assert points["regret_max"].to_list() == [4, 1, 9]
-    for row, (right, borda, runs) in zip(points.to_dicts(), [(1, 2, 4), (1, 0, 1), (2, 1, 3)]):
-        assert (row["accuracy_low"], row["accuracy_high"]) == pytest.approx(wilson(right, runs))
-        assert (row["borda_low"], row["borda_high"]) == pytest.approx(wilson(borda, runs))
-
-
-def test_any_of_several_borda_winners_counts():
-    # The rows sum to 1.7, 1.7 and 1.1.
-    tied = duels.PreferenceMatrix([[0.5, 0.6, 0.6], [0.4, 0.5, 0.8], [0.4, 0.2, 0.5]], name="three")
-    points = gamma_points(Results(named(2, [0, 1, 1, 2])), tied)
-    assert points["borda"].to_list() == [3 / 4]
-
-
-def test_what_the_figure_of_gamma_shows(tmp_path):
-    results = Results(pl.concat([named(2, [0, 0, 1]), named(0.5, [1, 1, 0, 2])]))
-    chart = figures.gamma(results, BORDA)
-    assert "three, K = 3, true γ = 25 · horizon 10" in words(chart)
-    drawn = svg(chart, tmp_path)
-    for text in ("names the Borda winner", "names the Condorcet winner", "names another arm", "mean regret", ">true<"):
-        assert text in drawn
-    shares, costs = json.loads(chart.to_json())["concat"]
-    assert shares["layer"][0]["encoding"]["x"]["scale"]["domain"] == pytest.approx(
-        [0.5, 2, 25]
-    )  # the true one beyond those tried
-    bars = {(row["gamma"], row["label"]): (row["low"], row["high"]) for row in data_of(shares)[0]}
-    # With γ = 0.5, of four runs two name b, the Borda winner, and one each a and c; with 2 two of three name a.
-    expected = {
-        (0.5, "names the Condorcet winner"): (0, 1 / 4),
-        (0.5, "names the Borda winner"): (1 / 4, 3 / 4),
-        (0.5, "names another arm"): (3 / 4, 1),
-        (2, "names the Condorcet winner"): (0, 2 / 3),
-        (2, "names the Borda winner"): (2 / 3, 1),
-    }
-    assert bars.keys() == expected.keys()
-    for place, ends in expected.items():
-        assert bars[place] == pytest.approx(ends)
-    assert [row["runs"] for row in data_of(costs)[0]] == [4, 3]
-    assert "names the Borda winner" not in svg(figures.gamma(results, THREE), tmp_path)  # a is both
-
-
-def test_gammas_that_are_not_there():
-    with pytest.raises(InvalidInput, match="runs of btm on three are absent: expected btm:gamma="):
-        gamma_points(Results(frame([{"regret": 1.0}])), THREE)
-    both = Results(pl.concat([named(2, [0]), named(3, [0], horizon=20, t=20)]))
-    with pytest.raises(InvalidInput, match=r"are with the horizons 10, 20: expected btm:gamma=… .*, one horizon"):
-        gamma_points(both, THREE)
-
-
-def test_beat_the_mean_is_misled_by_a_small_gamma_only():
-    """At γ = 0.2 the Borda winner is named in about 64% of runs: at most half of 200 has probability 2·10⁻⁵."""
-    assert (MISLEADING.condorcet_winner, MISLEADING.borda_winners) == (0, (1,))
-    assert MISLEADING.gamma == pytest.approx(3)
-    parts = [
-        duels.simulate(MISLEADING, f"btm:gamma={gamma}", horizon=10_000_000, runs=runs, checkpoints=[])
-        for gamma, runs in ((0.2, 200), (0.5, 50), (3, 2), (6, 1))
-    ]
-    small, larger, true, large = gamma_points(duels.results.combine(parts), MISLEADING).to_dicts()
-    assert small["borda"] > 0.5 > small["accuracy"]
-    assert (larger["accuracy"], true["accuracy"]) == (1, 1)
-    assert large["borda"] == 1  # at the horizon nobody has left, and the highest mean is the Borda winner's
-    assert larger["regret"] < small["regret"] < true["regret"] < large["regret"]
-
-
-# Horizons
-
-
-def told(horizon, runs, policy="savage", times=(), problem="three"):
-    """Runs with regret t/2 at each of the times, and (regret, simple regret) at the horizon."""
-    rows = [{"run": run, "t": t, "regret": t / 2} for run in range(len(runs)) for t in times]
-    rows += [{"run": run, "t": horizon, "regret": r, "simple_regret": s} for run, (r, s) in enumerate(runs)]
-    return frame(rows, policy=policy, horizon=horizon, problem=problem)
-
-
-HORIZONS = [told(1_000, [(60.0, 0.1), (62.0, 0.0)], times=(10, 100)), told(10, [(3.0, 0.0), (5.0, 0.2)], times=(4,))]
-
-
-def test_horizons_by_hand():
-    points = horizon_points(Results(pl.concat(HORIZONS)), policy="savage")
-    short = points.filter(horizon=10)
-    before = short.filter(~pl.col("after"))
-    assert before.select("t", "regret", "marked").rows() == [(4, 2.0, False), (10, 4.0, True)]
-    # The two runs go on with 3 and 5 + 0.2 (t − 10): on average 4 + 0.1 (t − 10).
-    after = short.filter("after")
-    assert after["t"][0] == 10
-    assert after["t"][-1] == 1_000
-    assert after["regret"].to_list() == pytest.approx([4 + 0.1 * (t - 10) for t in after["t"]])
-    assert not after["marked"].any()
-    assert len(after) > 20
-    long = points.filter(horizon=1_000)
-    assert long.select("t", "regret", "after", "marked").rows() == [
-        (10, 5.0, False, False),
-        (100, 50.0, False, False),
-        (1_000, 61.0, False, True),
-    ]
-    assert points["label"].unique(maintain_order=True).to_list() == ["T = 10", "T = 1,000"]
-    assert points["runs"].unique().to_list() == [2]
-
-
-def test_policies_without_a_horizon_come_along():
-    free = [told(horizon, [(r, 0.5)], "rucb:alpha=0.4", times=(10,)) for horizon, r in ((1_000, 9.0), (5_000, 11.0))]
-    free[1] = pl.concat([free[1], told(5_000, [(99.0, 0.5)], "rucb:alpha=0.4").with_columns(t=pl.lit(800, pl.Int64))])
-    results = Results(pl.concat([*HORIZONS, *free, told(1_000, [(70.0, 0.0)], "btm")]))
-    points = horizon_points(results, policy="savage")
-    other = points.filter(label="rucb:alpha=0.4")
-    # The longest of its runs, as far as the longest horizon of savage; it goes on of its own accord.
-    assert other.select("t", "regret").rows() == [(10, 5.0), (800, 99.0)]
-    assert other["horizon"].null_count() == 2
-    assert not other["after"].any()
-    assert not other["marked"].any()
-    assert other["policy"].unique().to_list() == ["savage"]
-    assert points["policy"].unique().to_list() == ["savage"]
-    every = horizon_points(results)
-    assert every["policy"].unique(maintain_order=True).to_list() == ["savage", "btm"]
-    assert every.filter(policy="btm")["label"].unique(maintain_order=True).to_list() == ["T = 1,000", "rucb:alpha=0.4"]
-
-
-def test_a_policy_of_ones_own_may_need_a_horizon():
-    points = horizon_points(Results(told(10, [(3.0, 0.0)], "mine:c=2")))
-    assert points.select("policy", "label").rows() == [("mine:c=2", "T = 10")]
-
-
-def test_other_problems_stay_away():
-    free = [
-        told(1_000, [(regret, 0.0)], "rucb", problem=problem) for problem, regret in (("three", 9.0), ("four", 7.0))
-    ]
-    points = horizon_points(Results(pl.concat([*HORIZONS, *free])))
-    assert points.filter(label="rucb").select("problem", "regret").rows() == [("three", 9.0)]
-
-
-def test_after_a_right_answer_nothing_is_lost():
-    # With 20,000 steps SAVAGE is long certain of the winner, whose self-duels cost nothing.
-    results = duels.results.combine([duels.simulate("cyclic-4", "savage", horizon=T, runs=4) for T in (20_000, 50_000)])
-    short = horizon_points(results).filter(horizon=20_000)
-    assert short.filter("after")["regret"].unique().to_list() == pytest.approx(
-        [short.filter("marked")["regret"].item()]
-    )
-
-
-def test_what_the_figure_of_horizons_shows(tmp_path):
-    results = Results(pl.concat([*HORIZONS, told(1_000, [(9.0, 0.0)], "random", times=(10,))]))
-    chart = figures.horizons(results, policy="savage")
-    drawn = svg(chart, tmp_path)
-    for text in (
-        "Condorcet SAVAGE on three, told different horizons",
-        "T = 10",
-        "T = 1,000",
-        "random",
-        "after T: plays the arm it names",
-    ):
-        assert text in drawn
-    assert words(chart) == "K = 3 · mean of 1 to 2 runs"
-    alone = svg(figures.horizons(Results(HORIZONS[0])), tmp_path)
-    assert "after T" not in alone
-    two = Results(
-        pl.concat([*HORIZONS, told(1_000, [(9.0, 0.0)], "btm"), told(50, [(9.0, 0.0)], "savage", problem="four")])
-    )
-    many = svg(figures.horizons(two), tmp_path)
-    for heading in ("Condorcet SAVAGE on three", "Beat the Mean on three", "Condorcet SAVAGE on four"):
-        assert heading in many
-    assert "four" not in svg(figures.horizons(two, problem="three"), tmp_path)
-
-
-def test_of_many_horizons_six_are_shown(tmp_path):
-    results = Results(pl.concat(told(10 * 2**k, [(1.0 + k, 0.1)], times=(5,)) for k in range(12)))
-    chart = figures.horizons(results)
-    shown = {row["label"] for data in data_of(chart) for row in data if "label" in row}
-    # Places 0, 2.2, 4.4, 6.6, 8.8 and 11, rounded.
-    assert shown == {f"T = {10 * 2**k:,}" for k in (0, 2, 4, 7, 9, 11)}
-    assert words(chart) == "K = 3 · mean of 1 runs · 6 of 12 horizons"
-    drawn = svg(chart, tmp_path).lower()
-    assert sum(colour.lower() in drawn for colour in COLOURS) == 6
-
-
-def test_horizons_name_the_pool_and_say_the_size_once():
-    results = Results(pl.concat(part.with_columns(problem=pl.lit("3 arms")) for part in HORIZONS))
-    chart = figures.horizons(results, pool="mslr")
-    assert chart.title.text == "Condorcet SAVAGE on 3 arms, told different horizons"
-    assert words(chart) == "mean of 2 runs | arms of mslr"
-
-
-def test_horizons_without_regret():
-    with pytest.raises(InvalidInput, match="every regret is 0"):
-        figures.horizons(Results(told(10, [(0.0, 0.0)])))
-
-
-def test_a_regret_of_0_is_left_out():
-    rows = frame([{"t": 1, "regret": 0.0}, {"t": 10, "regret": 2.0}], policy="savage")
-    chart = figures.horizons(Results(rows))
-    assert all(row["regret"] > 0 for data in data_of(chart) for row in data if "regret" in row)
-
-
-def test_horizons_that_are_not_there():
-    free = Results(frame([{"regret": 1.0}]))
-    with pytest.raises(InvalidInput, match="the results are of rucb, which need no horizon: expected, say, savage"):
-        horizon_points(free)
-    results = Results(pl.concat(HORIZONS))
-    with pytest.raises(UnknownName, match=r"unknown policy 'savag'\. Did you mean 'savage'"):
-        horizon_points(results, policy="savag")
-    with pytest.raises(UnknownName, match=r"unknown problem 'tree'\. Did you mean 'three'"):
-        horizon_points(results, problem="tree")
-
-
-# The figures of `duels reproduce`
-
-
 @pytest.fixture(scope="module")
 def reproduced():
     """An experiment on two problems, its proof figures of single runs, and the γ that were tried."""
@@ -764,19 +517,6 @@ def reproduced():
     drawn = gallery.experiment_figures(results, matrices, pool)
     proofs = gallery.proof_figures(results, matrices, runs=1, seed=0, jobs=None, pool=pool)
     return pool, {figure.name: figure for figure in drawn}, {figure.name: figure for figure in proofs}
-
-
-@pytest.mark.deep
-def test_gamma_is_tried_on_both_sides_of_the_true_one(reproduced):
-    """That runs of γ ≥ 1 are right up to 4 has no chance of a false alarm to speak of: each pair met 10⁵ times."""
-    _, _, proofs = reproduced
-    rows = [row for data in data_of(proofs["gamma"].chart.to_dict()["concat"][0]) for row in data]
-    right = {row["gamma"]: row["accuracy"] for row in rows if "accuracy" in row}
-    assert gallery.misleading_problem().gamma == pytest.approx(3)
-    assert {gamma: right[gamma] for gamma in (1, 3, 4, 6)} == {1: 1, 3: 1, 4: 1, 6: 0}
-    costs = [row for data in data_of(proofs["gamma"].chart.to_dict()["concat"][1]) for row in data]
-    regret = {row["gamma"]: row["regret"] for row in costs if "regret" in row}
-    assert 10 * regret[1] < regret[3] < regret[4] / 2 < regret[6] / 2
 
 
 @pytest.mark.deep
@@ -801,5 +541,4 @@ def test_figures_name_the_pool(reproduced):
     pool, pictures, proofs = reproduced
     for picture in ("regret", "accuracy", "assumptions", "preferences"):
         assert pool.name in pictures[picture].chart.title.text
-    for picture in ("theorem-2", "horizons"):
-        assert pool.name in words(proofs[picture].chart)
+    assert pool.name in words(proofs["theorem-2"].chart)

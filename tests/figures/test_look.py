@@ -12,26 +12,18 @@ import pytest
 import vl_convert
 from test_charts import texts
 from test_figures import HORIZONS, ONE_HORIZON, SIMPLE, drawn, line_of, parts, results_of
-from test_illustrations import BORDA, named
 
 import duels
 from duels import figures
 from duels.errors import InvalidInput, UnknownName
 from duels.figures import charts, fonts, legends
 from duels.figures.look import BANDS, WIDTHS, Look, style_of
-from duels.figures.wrong_horizon import COLOURS
 from duels.results import Results
 
 
 @functools.cache
 def run():
     return duels.simulate("cyclic-4", "rucb", horizon=60, runs=3, checkpoints=range(1, 61), record=["pairs", (0, 1)])
-
-
-@functools.cache
-def told():
-    short, long = (duels.simulate("cyclic-4", "savage", horizon=horizon, runs=3) for horizon in (50, 100))
-    return duels.results.combine([short, long, duels.simulate("cyclic-4", "rucb", horizon=100, runs=3)])
 
 
 VOTES = [("gpt", "llama", "left")] * 9 + [("llama", "gpt", "left"), ("llama", "a model of 70B", "tie")] * 4
@@ -56,8 +48,6 @@ EVERY = {
     "intervals": lambda **look: figures.intervals(run(), "cyclic-4", **look),
     "state": lambda **look: figures.state(run(), "cyclic-4", **look),
     "regret_quantiles": lambda **look: figures.regret_quantiles(run(), "cyclic-4", **look),
-    "gamma": lambda **look: figures.gamma(Results(named(2, [0, 0, 1])), BORDA, **look),
-    "horizons": lambda **look: figures.horizons(told(), **look),
     "ratings": lambda **look: figures.ratings(duels.ratings(VOTES), **look),
 }
 
@@ -114,7 +104,7 @@ def test_no_theme_makes_a_figure_unreadable(name):
     colours = [config["title"]["color"], config["title"]["subtitleColor"]]
     colours += [config[part][text] for part in ("axis", "legend", "header") for text in ("labelColor", "titleColor")]
     assert all(contrast(colour) > 4.5 for colour in colours)
-    if name == "gamma":  # titles, headings of panels, axes, a legend and numbers
+    if name == "regret_and_accuracy":  # titles, headings of panels, axes, a legend and numbers
         drawn = [vl_convert.vegalite_to_svg(spec).count("#fff") for spec in (themed, usual.to_dict(validate=False))]
         assert drawn[0] == drawn[1]
 
@@ -129,7 +119,7 @@ def contrast(colour):
 def test_names_at_lines_are_readable():
     assert contrast("#FFFFFF") == pytest.approx(1)
     assert contrast("#000000") == pytest.approx(21)
-    for colour in (*legends.USUAL.values(), *legends.SPARE, *COLOURS, "#FFFF00", "#FFFFFF"):
+    for colour in (*legends.USUAL.values(), *legends.SPARE, "#FFFF00", "#FFFFFF"):
         assert 4.5 <= contrast(legends.readable(colour)) <= max(4.8, contrast(colour))
     assert legends.readable("#000000") == "#000000"
     assert legends.readable("#0072B2") == "#0072B2"  # 5.2: dark enough
@@ -245,11 +235,11 @@ def test_bands_and_legends_that_a_figure_does_not_have():
 
 SHOWN = {  # a name that `labels` and `colors` may be about, of each figure
     **{"regret": "rucb", "accuracy": "btm", "condorcet_probability": "total order", "preferences": "2", "pairs": "3"},
-    **{"intervals": "mean μ", "state": "open", "regret_quantiles": "mean of R", "gamma": "mean regret"},
-    **{"horizons": "T = 50", "ratings": "rating", "simple_regret": "rucb", "regret_and_accuracy": "btm"},
+    **{"intervals": "mean μ", "state": "open", "regret_quantiles": "mean of R"},
+    **{"ratings": "rating", "simple_regret": "rucb", "regret_and_accuracy": "btm"},
     **{"win_rates": "ada", "duel_counts": "ada", "ratings_over_time": "ada"},
 }
-USUAL = {"regret": "minmax", "accuracy": "ci", "condorcet_probability": "ci", "gamma": "minmax"}  # bands
+USUAL = {"regret": "minmax", "accuracy": "ci", "condorcet_probability": "ci"}  # bands
 USUAL |= {"simple_regret": "quantiles", "regret_and_accuracy": "minmax"}
 TRIED = [("title", "Mine"), ("font", "serif"), ("labels", "Mine"), ("colors", "dict")]
 TRIED += [("colors", "list"), *(("band", band) for band in (*BANDS, None)), ("legend", "bottom"), ("legend", "direct")]
@@ -297,10 +287,9 @@ def test_names_that_a_figure_does_not_show():
 
 def test_a_band_needs_runs():
     one = duels.simulate("cyclic-4", "savage", horizon=50)
-    for draw in (figures.regret, figures.horizons):
-        with pytest.raises(InvalidInput, match="band is 'ci', but no policy has several runs"):
-            draw(one, band="ci")
-        draw(one, band=None)
+    with pytest.raises(InvalidInput, match="band is 'ci', but no policy has several runs"):
+        figures.regret(one, band="ci")
+    figures.regret(one, band=None)
     figures.regret(one)  # has none by default then
 
 
@@ -312,9 +301,6 @@ def test_every_entry_of_a_legend_has_another_name(tmp_path):
     shown = texts(svg_of(figures.state(run(), "cyclic-4", labels={"open": "ouvert"}), tmp_path))
     assert "ouvert" in shown
     assert "open" not in shown
-    shown = texts(svg_of(figures.horizons(told(), labels={"T = 50": "fifty"}, legend="direct"), tmp_path))
-    assert "fifty" in shown
-    assert "T = 50" not in shown
 
 
 @pytest.mark.parametrize("colors", [["#FFFFFF", "#999999", "#000000"], ["black", "gray", "white"]])
@@ -371,16 +357,6 @@ def test_bands_by_hand(tmp_path):
     bare = figures.regret(ONE_HORIZON, band=None)
     assert drawn(bare, "regret_min") == []
     assert line_of(bare, "regret", "rucb") == {1: None, 10: 2.0, 100: 6.0}
-
-
-def test_bands_of_horizons():
-    for band, columns in {"minmax": ("least", "most"), "quantiles": ("q25", "q75"), "ci": ("low", "high")}.items():
-        rows = drawn(figures.horizons(told(), band=band), columns[0], "area")
-        assert {row["label"] for row in rows} == {"T = 50", "T = 100", "rucb"}
-    points = figures.horizon_points(told()).filter(label="rucb", t=100).row(0, named=True)
-    summary = told().summarise().filter(policy="rucb", t=100).row(0, named=True)
-    for mine, theirs in {"least": "min", "most": "max", "q25": "q25", "low": "low", "high": "high"}.items():
-        assert points[mine] == pytest.approx(summary[f"regret_{theirs}"])
 
 
 def test_names_at_the_ends_of_lines(tmp_path):
@@ -509,7 +485,6 @@ def test_titles_and_axes_name_the_regret_that_is_drawn():
     assert figures.simple_regret(both, problem="n").title.text == "Median simple regret (Copeland) on n"
     assert y_titles(figures.regret(HORIZONS)) == ["cumulative regret"]  # nothing is known
     assert "a Copeland winner" in figures.accuracy(both, problem="n").description
-    assert y_titles(figures.horizons(told())) == ["mean cumulative regret (Condorcet)"]
 
 
 def test_theorems_are_not_drawn_beside_another_regret():
@@ -531,8 +506,6 @@ def test_panels_and_titles_of_axes_take_labels(tmp_path):
         figures.regret(both, labels={"time": "rounds"})
     for name, title in (
         ("condorcet_probability", "probability"),
-        ("gamma", "share of runs"),
-        ("horizons", "time t"),
         ("intervals", "time t"),
     ):
         assert "Mine" in texts(svg_of(EVERY[name](labels={title: "Mine"}), tmp_path))
@@ -572,7 +545,6 @@ def test_ranges_and_scales_of_axes(tmp_path):
     # The y axis is for what is seen.
     assert scales_of(figures.regret(long_run(), x_range=(1, 10)))[1][1][1] < scales_of(usual)[1][1][1] / 5
     assert scales_of(figures.accuracy(long_run(), y_range=(0.5, 1)))[1] == ("linear", [0.5, 1])
-    assert scales_of(figures.horizons(told(), x_range=(20, 90)))[0] == ("log", [20, 90])
     assert scales_of(EVERY["condorcet_probability"](y_range=(0.9, 1)))[1] == ("linear", [0.9, 1])
     named = texts(svg_of(figures.regret(long_run(), x_range=(10, 333), legend="direct"), tmp_path))
     assert "RUCB" in named

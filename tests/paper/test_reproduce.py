@@ -17,7 +17,6 @@ from duels.experiments import draw_subset
 from duels.figures.listing import Figure
 from duels.paper import reproduce as command
 from duels.paper.claims import unbroken
-from duels.paper.gallery import misleading_problem
 from duels.preference import PreferenceMatrix
 
 module = sys.modules["duels.paper.reproduction"]
@@ -43,7 +42,6 @@ def pool():
 
 
 def test_it_writes_matrix_results_figures_and_report(tiny, pool, tmp_path, monkeypatch):
-    monkeypatch.setattr("duels.paper.gallery.LONG", 1000)
     said = []
     done = command(tmp_path, matrix=pool, quick=True, policies=["random"], say=said.append)
     assert np.array_equal(duels.load_matrix(tmp_path / "matrix.csv").array, pool.array)
@@ -57,7 +55,7 @@ def test_it_writes_matrix_results_figures_and_report(tiny, pool, tmp_path, monke
     names = {path.name for path in (tmp_path / "figures").iterdir()}
     assert names >= {f"{name}.json" for name in ("regret", "accuracy", "regret_and_accuracy", "bounds")}
     assert names >= {"assumptions.json", "preferences.json"}
-    proofs = ("lemma-1", "lemma-1-tails", "theorem-2", "theorem-3", "gamma", "horizons")
+    proofs = ("lemma-1", "lemma-1-tails", "theorem-2", "theorem-3")
     assert names >= {f"{name}.json" for name in proofs}
     page = (tmp_path / "report.html").read_text()
     assert "RUCB" in page
@@ -308,12 +306,6 @@ def test_the_paper_s_scale():
     assert (module.FULL.horizons[0], module.FULL.horizons[-1]) == (1000, 4_500_000)
     assert module.SIZES == (16, 32, 64)
     assert str(duels.policy("rucb:alpha=0.51")) == "rucb"
-
-
-def test_the_misleading_problem_is_as_said():
-    matrix = misleading_problem()
-    assert (matrix.condorcet_winner, matrix.borda_winner) == (0, 1)
-    assert matrix.gamma == pytest.approx(3)
 
 
 # Ratios of 2.4, 2.98 and 2.8, all of 16 arms (docs/paper/claims.md).

@@ -249,7 +249,7 @@ def plot(
         list[str] | None,
         typer.Option(
             "--figure",
-            help="Of results: regret, bounds, accuracy, regret_and_accuracy, simple_regret, horizons. "
+            help="Of results: regret, bounds, accuracy, regret_and_accuracy, simple_regret. "
             "Of a matrix or an experiment: preferences, subsets.",
         ),
     ] = None,

@@ -27,8 +27,6 @@ with needs_extra("plots", "drawing figures"):
     from .rucb_state import state, state_points
     from .simple_regrets import simple_regret, simple_regret_points
     from .subset_assumptions import condorcet_points, condorcet_probability
-    from .wrong_gamma import gamma, gamma_points
-    from .wrong_horizon import horizon_points, horizons
 
 __all__ = [
     "Look",
@@ -39,10 +37,6 @@ __all__ = [
     "condorcet_points",
     "condorcet_probability",
     "duel_counts",
-    "gamma",
-    "gamma_points",
-    "horizon_points",
-    "horizons",
     "interval_points",
     "intervals",
     "pair_points",

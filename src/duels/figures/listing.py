@@ -18,7 +18,6 @@ from .over_time import accuracy, regret, regret_and_accuracy
 from .selection import alpha_of, unique
 from .simple_regrets import simple_regret
 from .subset_assumptions import condorcet_probability
-from .wrong_horizon import horizons
 
 
 class Table(NamedTuple):
@@ -117,12 +116,6 @@ def _simple_regret(subject: Subject) -> Iterator[Figure]:
     yield Figure("simple_regret", "Simple regret over time", caption, chart, _data(chart, columns))
 
 
-def _horizons(subject: Subject) -> Iterator[Figure]:
-    caption = "Regret of a policy that needs the horizon in advance, for several horizons T."
-    chart = horizons(_results(subject), pool=subject.origin, **subject.look)
-    yield Figure("horizons", "Horizons too short and too long", caption, chart)
-
-
 def _subsets(subject: Subject) -> Iterator[Figure]:
     """Of the pool; without one, of each matrix."""
     shown = subject.matrices if subject.pool is None else {subject.pool.name: subject.pool}
@@ -152,7 +145,6 @@ OF_RESULTS: dict[str, Drawing] = {
     "accuracy": _accuracy,
     "regret_and_accuracy": _both,
     "simple_regret": _simple_regret,
-    "horizons": _horizons,
 }
 OF_MATRICES: dict[str, Drawing] = {
     "preferences": _preferences,

@@ -1,35 +1,20 @@
-"""The figures of `duels reproduce`: those of its results, and those that explain the paper's proofs and arguments.
+"""The figures of `duels reproduce`: those of its results, and those that explain the paper's proofs.
 
-The latter need short simulations: RUCB on a small problem, where its bounds are close enough to be drawn, one run of it
-on the experiment's smallest problem, and Beat the Mean with several γ.
+The latter need short simulations: RUCB on a small problem, where its bounds are close enough to be drawn, and one run
+of it on the experiment's smallest problem.
 """
 
 from collections.abc import Mapping
-
-import numpy as np
-import polars as pl
 
 from .. import figures
 from ..figures.listing import FIGURES, Figure, Subject, results_figures
 from ..preference import PreferenceMatrix
 from ..problems import problem
-from ..results import Results, combine
+from ..results import Results
 from ..simulation import simulate
 
-GAMMAS = (0.15, 0.2, 0.3, 0.5, 1, 3, 4, 6)  # for `misleading_problem`, whose own is 3
-LONG = 20_000_000  # steps in which γ = 4 still comes to an end, and γ = 6 does not
 UNLUCKY = 224  # the seed of a run on cyclic-4 in which p leaves the interval and comes back
 CAUTIOUS = "rucb:alpha=1.01"
-
-
-def misleading_problem() -> PreferenceMatrix:
-    """Return a matrix on which a wrong γ misleads Beat the Mean.
-
-    The winner beats arm 1 by 0.03 and the others by 0.15; arm 1, the Borda winner, beats the others by 0.45.
-    """
-    above = np.full((8, 8), 0.5)
-    above[0, 1:], above[0, 1], above[1, 2:] = 0.65, 0.53, 0.95
-    return PreferenceMatrix(np.triu(above) + np.tril(1 - above.T, -1), name="misleading")
 
 
 def experiment_figures(
@@ -57,7 +42,7 @@ def proof_figures(
     jobs: int | None,
     pool: PreferenceMatrix | None = None,
 ) -> list[Figure]:
-    """Draw the figures that explain the proofs of Lemma 1 and Theorems 2 and 3, and the arguments about γ and horizons.
+    """Draw the figures that explain the proofs of Lemma 1 and Theorems 2 and 3.
 
     Args:
         results: The results of the experiment.
@@ -71,35 +56,6 @@ def proof_figures(
     drawn = [*_lemma_figures(), *_theorem_figures(matrices, origin, runs, seed, jobs)]
     if _has_bounds(results, matrices):  # then the results have such a figure of their own
         drawn = [figure for figure in drawn if figure.name != "bounds"]
-    misleading = misleading_problem()
-    guessed = [
-        simulate(
-            misleading,
-            f"btm:gamma={gamma:g}",
-            horizon=LONG,
-            runs=min(runs, 100 if gamma < 1 else 2),  # from 1 on, runs are long and almost equal
-            checkpoints=[],
-            seed=seed,
-            jobs=jobs,
-            progress=False,
-        )
-        for gamma in GAMMAS
-    ]
-    guesses = Figure(
-        "gamma",
-        "Beat the Mean with a wrong γ",
-        "Far too small a γ loses the winner, mostly to the Borda winner. The larger γ, the longer until arms leave. "
-        "Up to 4 the right arm is named, at a price that grows; at 6 none has left at the horizon, and the Borda "
-        "winner is named again. Less than the true γ can be enough, as here, but what is proved needs that.",
-        figures.gamma(combine(guessed), misleading),
-    )
-    drawn.append(guesses)
-    counts = results.frame.group_by("policy", maintain_order=True).agg(pl.col("horizon").n_unique())
-    afresh = [policy for policy, horizons in counts.iter_rows() if horizons > 1]
-    if afresh:
-        largest = max(matrices, key=lambda name: matrices[name].arms)
-        one = results.frame.filter(~pl.col("policy").is_in(afresh[1:]), problem=largest)
-        drawn += FIGURES["horizons"](Subject(Results(one, provenance=results.provenance), matrices, pool))
     return drawn
 
 
