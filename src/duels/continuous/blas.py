@@ -4,57 +4,58 @@ Digits then do not depend on how many threads there are, either.
 """
 
 import contextlib
-import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-Threads = tuple[Callable[[], int], Callable[[int], object]]  # of a library: how many it uses, and how to change that
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 _counting = threading.Lock()
 _inside = 0  # blocks that want one thread
-_before: list[int] = []  # threads of each library before the first of them
+_restore: Callable[[], None]  # sets the number of threads as it was before the first of them
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Use one thread of the OpenBLAS of numpy and scipy in a block. Other libraries are left alone."""
-    global _inside, _before
+    """Use one thread of BLAS in a block."""
+    # The number of threads belongs to the process. Blocks of several threads overlap, so only the first one changes it
+    # and only the last one restores it.
+    global _inside, _restore
     with _counting:
+        if not _inside:
+            _restore = _limit_threads()
         _inside += 1
-        if _inside == 1:
-            _before = [count() for count, _ in _libraries()]
-            for _, change in _libraries():
-                change(1)
     try:
         yield
     finally:
         with _counting:
             _inside -= 1
             if not _inside:
-                for (_, change), number in zip(_libraries(), _before):
-                    change(number)
+                _take_control()
+                _restore()
+                _take_control()
+
+
+def _limit_threads() -> Callable[[], None]:
+    libraries = _find_libraries()
+    _take_control()
+    restore: Callable[[], None] = libraries.limit(limits=1, user_api="blas").restore_original_limits
+    return restore
+
+
+def _take_control() -> None:
+    """Let this thread change OpenBLAS: after one thread has, threadpoolctl ignores all others until that is cleared."""
+    from threadpoolctl import OpenBLASController
+
+    OpenBLASController.clear_controlling_thread(force=True)
 
 
 @cache
-def _libraries() -> list[Threads]:
-    """The functions of each OpenBLAS that came with numpy and scipy."""
-    import numpy as np
-    import scipy
+def _find_libraries() -> "ThreadpoolController":
+    """Find the BLAS libraries of this process, once: looking through all its libraries takes a millisecond."""
+    import scipy.linalg  # noqa: F401  # scipy brings its own BLAS, which is found only once it is loaded
+    from threadpoolctl import ThreadpoolController
 
-    found = list[Threads]()
-    for package in (np, scipy):
-        folder = Path(str(package.__file__)).parent
-        for place in (folder.parent / f"{folder.name}.libs", folder / ".dylibs"):
-            for file in place.glob("*openblas*"):
-                with contextlib.suppress(OSError):
-                    found += _functions(ctypes.CDLL(str(file)))
-    return found
-
-
-def _functions(library: ctypes.CDLL) -> list[Threads]:
-    for name in ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads"):
-        with contextlib.suppress(AttributeError):
-            return [(getattr(library, name.format("get")), getattr(library, name.format("set")))]
-    return []
+    return ThreadpoolController()
