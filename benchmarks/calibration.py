@@ -1,4 +1,4 @@
-"""Are the numbers of a tuning study right? Simulated studies: a table, and the figure of docs/continuous/model.md.
+"""Are the numbers of a tuning study right? Simulated studies: the table and the figure of benchmarks/calibration.md.
 
     python benchmarks/calibration.py play      play studies of 60 answers; those that are kept are not played again
     python benchmarks/calibration.py look      what `study.best` and the slices say of them, and what is true
@@ -34,7 +34,7 @@ from duels.continuous.spaces import Space
 ROOT = Path(__file__).parents[1]
 OUT = Path(__file__).parent / "out"
 KEPT = OUT / "calibration"
-PICTURE = ROOT / "docs" / "pictures" / "tuning-calibration.png"
+PICTURE = ROOT / "benchmarks" / "pictures" / "tuning-calibration.png"
 ANSWERS, PART, CONFIDENCE = 60, 20, 0.95
 LOOKS = (15, 30, 60)
 PRIOR = "the model's own prior"

@@ -1,6 +1,6 @@
 """Seven policies on six functions with continuous parameters, the time of a step, and BoTorch's EUBO beside ours.
 
-    python benchmarks/continuous.py --out FOLDER                 the tables of docs/continuous/comparison.md
+    python benchmarks/continuous.py --out FOLDER                 the tables of benchmarks/continuous.md
     python benchmarks/continuous.py --botorch VENV/bin/python --only-botorch
                                                                  beside BoTorch, which is installed there by hand
     python benchmarks/continuous.py --steps                      the time of a step only

@@ -5,7 +5,7 @@
 How close runs come to the call rate that a judge's latency allows, what they compute per call, and their memory; how
 many calls four seeded judges need until the verdict, and how often the winner is right, against asking all pairs about
 all prompts; and what a preference for the first side costs. Judges and server are those of the tests. The tables of
-docs/study/judging.md are printed at the end.
+benchmarks/judge.md are printed at the end.
 """
 
 import asyncio

@@ -3,7 +3,7 @@
     python benchmarks/promise.py                     all cells
     python benchmarks/promise.py new-items delay     the cells whose names have one of these texts in them
     python benchmarks/promise.py --studies 200       fewer studies per cell
-    python benchmarks/promise.py --draw              the tables and the figure of docs/study/promise.md, of the last run
+    python benchmarks/promise.py --draw              the tables and the figure of benchmarks/promise.md, of the last run
 
 Everything is arranged so that nobody should be named: arms are level in the population, or a set of items has every
 ranking together with its reverse. Studies are simulated with a look after every answer, until the items are used up or
@@ -69,7 +69,7 @@ SHARED = 400  # studies of people who are asked the same
 LEASE = 10.0  # mean times of an answer of the quicker side
 AGAIN = 4  # times as many studies decide where the first ones leave it open
 LOG_PI = math.log(math.pi)
-PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "promise.png"
+PICTURE = Path(__file__).parent / "pictures" / "promise.png"
 PLAIN, TABLES, FINITE = range(3)  # evidence: of the verdict, of the tables, and on a set of final answers
 BY_POLICY, BY_HUNTER, BY_CHANCE = range(3)  # who chooses the pairs
 LOSER_MEETS, WINNER_MEETS, INSERTION = range(3)  # paths of voters
@@ -1322,7 +1322,7 @@ def run_cells(cells: list[Cell], studies: int) -> list[Row]:
     return rows
 
 
-# Tables and figure of docs/study/promise.md
+# Tables and figure of benchmarks/promise.md
 
 
 def share_text(wrong: int, studies: int) -> str:

@@ -1,4 +1,4 @@
-"""Are the chances and the forecasts of `Study.standing` right? Two tables, and the plot of docs/study/standing.md.
+"""Are the chances and the forecasts of `Study.standing` right? Two tables, and the plot of benchmarks/standing.md.
 
     python benchmarks/standing.py
     python benchmarks/standing.py chances | forecasts | live
@@ -151,7 +151,7 @@ if __name__ == "__main__":
     if "chances" in parts:
         found = table()
         print(found)
-        print(charts.save(chart(found), ROOT / "docs" / "pictures" / "calibration.png"))
+        print(charts.save(chart(found), ROOT / "benchmarks" / "pictures" / "calibration.png"))
     if "forecasts" in parts:
         print_forecasts(compiled_rows())
     if "live" in parts:

@@ -1,6 +1,6 @@
 """How many answers a verdict takes: a table, and benchmarks/out/verdict.json. Exit code 1 if a bar is missed.
 
-    python benchmarks/verdict.py             all of docs/study/savings.md
+    python benchmarks/verdict.py             all of benchmarks/verdict.md
     python benchmarks/verdict.py hard-5 BT-8 some problems
 
 Studies are simulated with a look after every answer, at 95 %. Three ways to ask, on the same seeds:

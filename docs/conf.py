@@ -1,5 +1,6 @@
 """The documentation: `sphinx-build -W -b html docs docs/_build`. Pages load nothing from other sites."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -66,5 +67,14 @@ def visit_math_block(writer, node):
     raise nodes.SkipNode
 
 
+BENCHMARK = re.compile(r"\]\(((?:\.\./)+benchmarks/\w+\.md)(?:#[\w-]+)?\)")
+
+
+def offer_benchmarks(app, name, source):
+    """Offers the reports in benchmarks/ as downloads: they are not pages of the documentation."""
+    source[0] = BENCHMARK.sub(r"](path:\1)", source[0])
+
+
 def setup(app):
+    app.connect("source-read", offer_benchmarks)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))

@@ -17,6 +17,7 @@ from duels.policies import BUILT_IN
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)]
+REPORTS = sorted((ROOT / "benchmarks").glob("*.md"))
 
 REFERENCE = DOCS / "reference"
 
@@ -74,7 +75,7 @@ SLOW = ["docs/figures/illustrations.md", "docs/paper/report.md"]
 TOGETHER = DOCS / "votes" / "ranking.md"  # its commands read a file that its Python examples write
 
 
-@each([page for page in PAGES if ">>>" in fenced(page.read_text(), "python")], deep=SLOW)
+@each([page for page in [*PAGES, *REPORTS] if ">>>" in fenced(page.read_text(), "python")], deep=SLOW)
 def test_python_examples(page, folder):
     run_python_examples(page)
     if page == TOGETHER:
@@ -172,7 +173,7 @@ def test_every_page_links_to_the_reference():
 
 def test_links_go_somewhere():
     """Links between files; Sphinx checks those to headings."""
-    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+    for page in [*PAGES, *REPORTS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
         text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|src=\"([^\"]+)\"", text):
             path = next(filter(None, target))

@@ -313,7 +313,7 @@ def test_dbgd_is_beaten(function):
 
     In 20 runs it was 3.4 standard errors on Hartmann-3, 3.6 on Branin, and at least 4.8 on Hölder's table, Eggholder
     and Ackley. Of 40 it is about 4.8 on Hartmann-3: a false alarm, with other seeds, once in 400, and elsewhere less.
-    The camel is left out: 40 runs do not tell the two apart there, see docs/continuous/comparison.md.
+    The camel is left out: 40 runs do not tell the two apart there, see benchmarks/continuous.md.
     """
     ours, theirs = (
         duels.simulate_continuous(function, name, duels=50, runs=40, seed=13, checkpoints=[]).frame["regret"].to_numpy()

@@ -19,7 +19,7 @@ OUTCOME = {LEFT: 1.0, RIGHT: 0.0, TIE: 0.5, BOTH_BAD: 0.5}
 
 
 def levels_of(winner, j, arms, start, delta):
-    """The evidence that a pair needs, with all arms beaten and with the active ones only: docs/study/verdict.md."""
+    """The evidence that a pair needs, with all arms beaten and with the active ones only: docs/study/proofs.md."""
     later, number = max(winner, j) + 1 - start, max(winner, j) + 1
     if later > 0:
         return 48 * later * (later + 1) / delta, 192 * number * (number - 1) ** 2 / delta

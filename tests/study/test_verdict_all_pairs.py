@@ -51,7 +51,7 @@ def test_a_later_arm_takes_longer():
 
 
 def chance(level, pairs, sides=2):
-    """The most with which one of so many pairs, alike, ever is above a level of M by mistake, as in verdict.md."""
+    """The most with which one of so many pairs, alike, ever is above a level of M by mistake, as in proofs.md."""
     return pairs * sides / (2 * level - 1)
 
 

@@ -1,7 +1,7 @@
 """How sure a pair of arms is: the evidence that one beats the other, and how much of it a verdict needs.
 
 The evidence of w wins and l losses is M = B(w+5, l+5) / B(5, 5) · 2^(w+l), a martingale if the arms are equal. Naming a
-winner needs no union over the arms: `docs/study/verdict.md` has the proof and the constants. Ties are left out.
+winner needs no union over the arms: `docs/study/proofs.md` has the proof and the constants. Ties are left out.
 """
 
 import math

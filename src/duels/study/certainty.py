@@ -2,7 +2,7 @@
 
 Tables make a promise about *all pairs*: with probability 1 − δ, every interval and every certain pair is right. It is a
 union bound over the pairs. The *verdict* promises only that no verdict is ever wrong, and needs far fewer answers for
-that: how many depends on which answers may depend on each other, see `certainty_of`. `docs/study/verdict.md` has the
+that: how many depends on which answers may depend on each other, see `certainty_of`. `docs/study/proofs.md` has the
 proofs.
 """
 

@@ -4,7 +4,7 @@ i beats j on the items if it wins more of them than it loses. Suppose it wins W,
 probability of w wins and l losses so far, in the order in which they came, is (W)_w (L)_l / (W+L)_(w+l), where
 (x)_k = x!/(x−k)!. The evidence against this W and L is the mixture of `policies.evidence` over probabilities above ½,
 divided by that probability: a martingale if the items come in random order. i is certain to beat j if the evidence
-against every W ≤ L is large enough. When all items were asked, none is left. `docs/study/verdict.md` has the proofs.
+against every W ≤ L is large enough. When all items were asked, none is left. `docs/study/proofs.md` has the proofs.
 """
 
 import math

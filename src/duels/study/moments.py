@@ -2,7 +2,7 @@
 
 Answers that come late, or never, may depend on who wins. So evidence is read in asking order: at each moment it has the
 questions up to then, and those still open count as lost by the arm that is to be named. The true answers can only add
-to that, and a winner is named if it was certain at any moment. `docs/study/verdict.md` has the proof.
+to that, and a winner is named if it was certain at any moment. `docs/study/proofs.md` has the proof.
 """
 
 import threading

@@ -1,6 +1,6 @@
 """Does a voter's next pair depend on that voter's last answer, as in a sort or a bracket?
 
-The promise of the verdict assumes that it does not, see `docs/study/verdict.md`. Four tests look for the traces of such
+The promise of the verdict assumes that it does not, see `docs/study/proofs.md`. Four tests look for the traces of such
 paths. Each compares the winner of a pair with something about the same voter's later questions, among answers to the
 same pair, so that arms that win more, or are asked about more, raise no alarm:
 

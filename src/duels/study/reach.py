@@ -2,7 +2,7 @@
 
 A cluster is an item or a voter. Its answers are not independent of each other, so each cluster counts once: by the mean
 outcome of a pair's first m answers in it. m is fixed in advance. With the mean of all answers so far, whoever asks
-could ask again where the mean is low, and stop where it is high. `docs/study/verdict.md` has the proof.
+could ask again where the mean is low, and stop where it is high. `docs/study/proofs.md` has the proof.
 """
 
 import math
