@@ -260,7 +260,7 @@ def test_bad_bodies_of_the_quick_requests(admin, study, path, body):
 
 
 def test_quick_requests_are_the_routes_that_document_them(admin, study, app):
-    """The fast path answers as FastAPI's own routes would, headers and errors included."""
+    """The fast routes answer as FastAPI's own routes would, headers and errors included."""
     from starlette.testclient import TestClient
 
     headers = {"Authorization": f"Bearer {admin.token}"}

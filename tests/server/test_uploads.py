@@ -17,8 +17,8 @@ from starlette.testclient import TestClient
 
 from duels.server import background
 from duels.server.app import create_app
-from duels.server.fast_path import LARGE_AT_ONCE
 from duels.server.keys import make_key, revoke_key
+from duels.server.large_requests import LARGE_AT_ONCE
 from duels.study import worker
 from duels.study.items import count_items
 

@@ -31,8 +31,9 @@ from .api import (
 )
 from .background import Background
 from .errors import RETRY_SECONDS, add_error_handlers, error_response, error_responses
-from .fast_path import FastPath
+from .fast_routes import FastRoutes
 from .health import HealthCheck
+from .large_requests import LimitLarge
 from .limits import Limits, Rates
 from .middleware import Metrics, Middleware
 from .page_files import pack_file, packed_or_not
@@ -51,7 +52,7 @@ Send a token as `Authorization: Bearer TOKEN`. Every error has the same body:
 
 
 class Application:
-    """Three layers: the middleware, the fast path, and FastAPI."""
+    """Three layers: the middleware, the fast routes, and FastAPI."""
 
     def __init__(self, fastapi: FastAPI, middleware: Middleware) -> None:
         self.fastapi, self.middleware = fastapi, middleware
@@ -139,7 +140,7 @@ def create_app(
     pages.add_files(app)
     names = {*hosts, urlsplit(public_url).hostname or ""} - {""} if hosts else ()
     secure = public_url.startswith("https:")
-    layers = FastPath(TakeTurns(app, service.turns), service)
+    layers = FastRoutes(LimitLarge(TakeTurns(app, service.turns), service), service)
     return Application(app, Middleware(layers, service.limits, metrics, names, secure))
 
 

@@ -164,6 +164,7 @@ def _http_error(request: Request, error: HTTPException) -> Answer:
 
 def add_error_handlers(app: FastAPI) -> None:
     """Make the application answer every error with `respond`."""
+
     for kind in (*EXPECTED, Exception):
         app.add_exception_handler(kind, respond)
 

@@ -1,6 +1,6 @@
 """Duels and their answers.
 
-The fast path calls `ask` and `tell` directly.
+The fast routes call `ask` and `tell` directly.
 """
 
 import asyncio

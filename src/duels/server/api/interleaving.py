@@ -1,6 +1,6 @@
 """Comparing rankers on live traffic: interleaved lists and the clicks on them.
 
-The fast path calls `interleaved` and `clicks` directly.
+The fast routes call `interleaved` and `clicks` directly.
 """
 
 from fastapi import APIRouter
