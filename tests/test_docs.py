@@ -1,6 +1,7 @@
 """The documentation is true: its examples are run, every module and policy has its page, every page is reachable."""
 
 import doctest
+import importlib.util
 import inspect
 import re
 import shlex
@@ -113,6 +114,19 @@ def test_the_tests_of_examples_can_fail():
     assert commands(text) == [(7, "duels policies", ["name … ", ""])]
     assert agrees("a\n...\nc", "\na  \nb\nc\n\n")
     assert not agrees("a\nb", "a\nc")
+
+
+@pytest.mark.parametrize("page", ["docs/cli.md", "docs/server/api.md"])
+def test_generated_tables_are_up_to_date(page):
+    """Tables of commands and routes are those of the code. To write them again: python docs/generate.py"""
+    pytest.importorskip("fastapi")
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    assert ROOT / page in generate.PAGES
+    text = (ROOT / page).read_text()
+    assert generate.write_page(text) == text, "python docs/generate.py"
+    assert generate.write_page(text.replace("| List ", "| Lists ")) == text, "the test can fail"
 
 
 def test_every_policy_has_its_page():

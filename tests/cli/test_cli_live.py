@@ -328,7 +328,9 @@ def test_standing_and_ranking(logo):
 
 def test_a_new_study_without_a_margin_says_so_once(tmp_path):
     made = ("create-study", "logo", *ARMS, "--load-if-exists")
-    assert duels_command(*made, cwd=tmp_path).stderr.startswith("equal arms never get a verdict without a margin: ")
+    assert duels_command(*made, cwd=tmp_path).stderr.startswith(
+        "without a margin, a study of equally good arms never ends; "
+    )
     assert duels_command(*made, cwd=tmp_path).stderr == ""
     assert duels_command("create-study", "b", *ARMS, "--margin", "0.05", cwd=tmp_path).stderr == ""
     assert duels_command("create-study", "c", *ARMS, "-f", "json", cwd=tmp_path).stderr == ""

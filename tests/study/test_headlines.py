@@ -92,7 +92,7 @@ def check(found, words, headline, rows, pairs):
             clear = clearly_beaten(pairs, set(sure), found["confidence"])
             assert sure[candidate] == 0 or all(arm in clear for arm in sure if sure[arm] == 0)
             said = "ranks first," if first == [candidate] else "" if candidate in first else "may still win,"
-            assert re.search(rf"\b{candidate} {said}{' and ' if said else ''}has still to show that it beats", words)
+            assert re.search(rf"\b{candidate} {said}{' but ' if said else ''}has yet to beat", words)
             assert candidate in first or headline.endswith(f", {candidate} may still win")
 
 
@@ -214,6 +214,6 @@ def test_an_arm_that_never_met_another_does_not_rank_first():
     assert found.open_pairs == (("d", "a"), ("d", "b"), ("d", "c"))
     assert str(found).startswith(
         "On the comparisons made: no verdict yet: a, b and c share the first rank, but each is clearly beaten by "
-        "another arm. d may still win, and has still to show that it beats a, b and c. "
+        "another arm. d may still win, but has yet to beat a, b and c conclusively. "
     )
     assert pages.headline(found.as_dict()) == "Not yet: a, b and c share the first rank, d may still win"

@@ -246,7 +246,7 @@ def test_on_these_answers_fewer_are_needed():
 
 def test_equal_arms_are_said_to_look_equal():
     found = stand([[0, 5000, 900], [5000, 0, 900], [100, 100, 0]])
-    never = "The first arms are close to equal, and equal arms never get a verdict without a margin."
+    never = "The first arms are close to equal, and without a margin a study of equally good arms never ends."
     assert found.hint.startswith(f"{never} With a margin of 0.02 it needs about ")
     assert found.hint.endswith(" more answers: look at the verdict with margin=0.02.")
     ended = stand([[0, 50000, 900], [50000, 0, 900], [100, 100, 0]]).hint

@@ -162,7 +162,7 @@ def test_no_winner_with_and_without_a_cycle():
     assert (found.kind, found.winner, found.leader) == ("no condorcet winner", None, None)
     assert (found.losses, found.cycle) == ((("a", "c"), ("b", "a"), ("c", "b")), ())
     assert str(found).startswith(
-        "No arm beats all others: each of the 3 is clearly beaten by another one. 300 answers so far. The chance"
+        "No arm beats all others: each of the 3 is clearly beaten by another one. 300 answers so far. 95 % confidence"
     )
     assert headline(found.as_dict()) == "No winner: no arm beats all others"
     found = verdict(table("abc", dict.fromkeys(results, (80, 20))))
@@ -202,9 +202,7 @@ def test_no_winner_after_changes():
     found = verdict(table("abcd", close, **arms))
     assert (found.leader, found.level_with) == ("a", ("b", "c"))
     assert {arm for arm, _ in found.open_pairs} == {"a"}
-    assert str(found).startswith(
-        "No verdict yet: a, b and c share the first rank, and a has still to show that it beats"
-    )
+    assert str(found).startswith("No verdict yet: a, b and c share the first rank, but a has yet to beat")
 
 
 def test_retired_arms():
@@ -314,17 +312,14 @@ def test_an_arm_that_is_certainly_beaten_in_the_tables_is_not_told_about():
 
 def test_the_text_without_a_forecast():
     found = verdict(table("abc", {"ab": (27, 13), "ac": (24, 16)}))
-    first = "No verdict yet: a ranks first, and has still to show that it beats c and b."
+    first = "No verdict yet: a ranks first, but has yet to beat c and b conclusively."
     likely = f"About {float(f'{found.answers_to_go:.2g}'):,.0f} more answers are likely needed."
     assert str(found) == found.text() == found.text(forecast=False).replace(first, f"{first} {likely}")
     known = verdict(table("ab", {"ab": (50, 0)}))
     assert known.text(forecast=False) == str(known)
 
 
-PROMISE = (
-    "The chance that this study ever gives a wrong verdict is at most 5 %, however often you look; every answer counts "
-    "as one from somebody new."
-)
+PROMISE = "95 % confidence, valid at any time; each answer counts as a new person's."
 
 
 @pytest.mark.parametrize(
@@ -353,26 +348,26 @@ PROMISE = (
         (
             table("abc", {"ab": (60, 40), "ac": (70, 30), "bc": (70, 30)}),
             0,
-            "No verdict yet: a ranks first, and has still to show that it beats b. "
+            "No verdict yet: a ranks first, but has yet to beat b conclusively. "
             "About 380 more answers are likely needed. a wins 65 % of its comparisons with the others so far "
             "(54 to 75 %). 300 answers so far.",
         ),
         (
             table("abc", {"ab": (1, 0), "ca": (0, 0)}, {"ac": 1}),
             0,
-            "No verdict yet: a ranks first, and has still to show that it beats c and b. 2 answers so far.",
+            "No verdict yet: a ranks first, but has yet to beat c and b conclusively. 2 answers so far.",
         ),
         (
             table("abc", {"ac": (3, 1), "bc": (3, 1)}),
             0,
-            "No verdict yet: a and b share the first rank, and a has still to show that it beats b and c. "
+            "No verdict yet: a and b share the first rank, but a has yet to beat b and c conclusively. "
             "8 answers so far.",
         ),
         (
             table("abcd", {"ab": (990, 10), "ac": (990, 10), "da": (20, 0), "bd": (30, 20)}),
             0,
-            "No verdict yet: a ranks first, but it is clearly beaten by another arm. d may still win, and has still to "
-            "show that it beats b and c.",
+            "No verdict yet: a ranks first, but it is clearly beaten by another arm. d may still win, but has yet "
+            "to beat b and c conclusively.",
         ),
         (empty(2), 0, "No verdict yet: these arms have not met. 0 answers so far."),
     ],
@@ -393,8 +388,8 @@ def test_many_names_are_cut_short():
     wins = np.zeros((9, 9))
     wins[0, 1:] = 1
     said = str(verdict(as_tally(names, wins)))
-    assert "that it beats arm 1, arm 2, arm 3, arm 4 and 4 others." in said
-    assert "beats arm 1, arm 2, arm 3, arm 4 and arm 5." in str(verdict(as_tally(names[:6], wins[:6, :6])))
+    assert "beat arm 1, arm 2, arm 3, arm 4 and 4 others conclusively." in said
+    assert "beat arm 1, arm 2, arm 3, arm 4 and arm 5 conclusively." in str(verdict(as_tally(names[:6], wins[:6, :6])))
 
 
 def test_a_void_promise_is_not_made():
@@ -407,7 +402,7 @@ def test_a_void_promise_is_not_made():
 
 
 def test_the_risk_is_told():
-    assert "is at most 0.1 %, however" in str(verdict(table("ab", {"ab": (13, 0)}), confidence=0.999))
+    assert "99.9 % confidence, valid at any time" in str(verdict(table("ab", {"ab": (13, 0)}), confidence=0.999))
 
 
 def test_as_data():
@@ -510,7 +505,7 @@ def test_people_who_are_known_by_name_share_one_promise():
     answer_as(study, "ann")
     found = study.verdict()
     assert (found.strength, found.risk) == ("these people", 0.05)
-    assert "is at most 5 %, however often you look" in str(found)
+    assert "95 % confidence, valid at any time." in str(found)
     fresh = History(study.row)
     fresh.restore(study.history().snapshot()())
     assert fresh.tally.first == "a person"
@@ -525,8 +520,7 @@ def test_people_who_come_back_to_a_study_that_somebody_unknown_began():
     found = study.verdict()
     assert (found.strength, found.risk, found.confidence) == ("these people", 0.2, 0.9)
     assert str(found).endswith(
-        "The chance that this study ever gives a wrong verdict is at most 20 %, however often you look: 10 % before "
-        "people came back, and 10 % since."
+        "80 % confidence, valid at any time (10 % risk before people came back, and 10 % since)."
     )
 
 
@@ -541,4 +535,4 @@ def test_past_votes_that_come_first_are_one_test():
     answer_as(study, None)
     study.import_votes(PAST)
     assert study.verdict().risk == 0.1
-    assert "5 % before votes were imported or prompts added, and 5 % since" in str(study.verdict())
+    assert "5 % risk before votes were imported or prompts added, and 5 % since" in str(study.verdict())

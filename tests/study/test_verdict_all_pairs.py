@@ -193,7 +193,7 @@ def test_open_pairs_are_those_of_the_first_arm_without_a_certain_loss():
     assert (found.leader, found.level_with, found.open_pairs) == ("a", (), (("d", "b"), ("d", "c")))
     assert str(found).startswith(
         "On the comparisons made: no verdict yet: a ranks first, but it is clearly beaten by another arm. d may still "
-        "win, and has still to show that it beats b and c. "
+        "win, but has yet to beat b and c conclusively. "
     )
 
 

@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 def run_continuous(
     functions: Annotated[
         list[str],
-        typer.Argument(metavar="FUNCTION", help="Functions to find the maximum of, e.g. branin or ackley:d=4."),
+        typer.Argument(metavar="FUNCTION", help="Functions by name, with parameters, e.g. branin or ackley:d=4."),
     ],
     policy: Annotated[
-        list[str] | None, typer.Option("--policy", "-p", help="A policy, e.g. gp_rucb:beta=3 (eubo); repeatable.")
+        list[str] | None,
+        typer.Option("--policy", "-p", help="A policy, e.g. gp_rucb:beta=3; repeatable.", show_default="eubo"),
     ] = None,
     duels: Annotated[str, typer.Option(help="Duels of each run, initial ones included.")] = "50",
     runs: Annotated[str, typer.Option(help="Independent runs.")] = "20",
     seed: SeedOption = "0",
     steepness: Annotated[
-        float, typer.Option(help="How sure answers are: σ(steepness · difference/standard deviation).")
+        float, typer.Option(help="Left wins with probability σ(steepness · difference/standard deviation).")
     ] = 8.0,
     jobs: Annotated[int | None, typer.Option(help="Processes; by default one per core.")] = None,
     out: Annotated[

@@ -31,12 +31,15 @@ def judge(
         str,
         typer.Argument(
             metavar="OUTPUTS",
-            help="Prompts and outputs as CSV or JSON: a column per candidate, or the columns prompt, arm and output; "
-            "or the results of promptfoo.",
+            help="Prompts and outputs as CSV or JSON: a column per candidate; the columns prompt, arm and output; or "
+            "the results of promptfoo.",
         ),
     ],
     openai: Annotated[
-        str | None, typer.Option("--openai", metavar="URL", help="Ask a model: the address of its API, up to /v1.")
+        str | None,
+        typer.Option(
+            "--openai", metavar="URL", help="Ask a model with an OpenAI-style API at this address, up to /v1."
+        ),
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model, with --openai.")] = None,
     price: Annotated[
@@ -47,7 +50,7 @@ def judge(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The environment variable with the key, with --openai.",
+            help="The environment variable with the API key, which is sent to that address only.",
             show_default="OPENAI_API_KEY",
         ),
     ] = None,
@@ -55,7 +58,7 @@ def judge(
         str | None,
         typer.Option(
             metavar="T",
-            help="The model's temperature, with --openai; none for models that take no other than their own.",
+            help="The model's temperature, with --openai; none sends none, for models that accept only their default.",
             show_default="0",
         ),
     ] = None,
@@ -63,29 +66,32 @@ def judge(
         str | None,
         typer.Option(
             metavar="LINE",
-            help="Ask a program: a question as JSON on standard input, left, right, tie, both_bad or skip on standard "
-            "output.",
+            help="Ask a program, which reads a question as JSON and prints left, right, tie, both_bad or skip.",
         ),
     ] = None,
-    criteria: Annotated[str | None, typer.Option(metavar="TEXT", help="What makes an output better.")] = None,
+    criteria: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What makes an output better; the judge sees it.")
+    ] = None,
     max_calls: Annotated[
-        int | None, typer.Option(metavar="N", help="Stop after so many calls, those of earlier runs included.")
+        int | None, typer.Option(metavar="N", help="Stop after this many calls, earlier runs included.")
     ] = None,
     max_cost: Annotated[
         float | None, typer.Option(metavar="DOLLARS", help="Stop at this cost, earlier runs included; needs --price.")
     ] = None,
-    concurrency: Annotated[int, typer.Option(metavar="N", help="How many calls are made at the same time.")] = 8,
+    concurrency: Annotated[int, typer.Option(metavar="N", help="Calls made at the same time.")] = 8,
     orders: Annotated[
         Orders,
-        typer.Option(help="Ask each question in one order or in both; auto: in both if the judge prefers a side."),
+        typer.Option(
+            help="Ask each question in one order or in both; auto switches to both if the judge prefers a side."
+        ),
     ] = Orders.auto,
     confidence: ConfidenceOption = 0.95,
     margin: Annotated[float, typer.Option(help="Candidates closer than this count as practically tied.")] = 0.0,
     about: Annotated[
         About,
         typer.Option(
-            help="What to find out: the best on new prompts like these, on these by a judge that may answer "
-            "differently each time, or by these answers, each of which is final."
+            help="What the verdict is about: new-items, prompts like these; these-items, these prompts by a judge that "
+            "may answer differently each time; or these-answers, each of which is final."
         ),
     ] = About.new_items,
     study: Annotated[

@@ -43,13 +43,16 @@ StorageOption = Annotated[
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="The study's name.")]
 DuelArgument = Annotated[int, typer.Argument(metavar="DUEL", help="The duel's number.")]
 ArmArgument = Annotated[str, typer.Argument(metavar="ARM", help="The arm's name.")]
-VoterOption = Annotated[str | None, typer.Option(help="Who answers.")]
+VoterOption = Annotated[str | None, typer.Option(help="Who is asked, or answers.")]
 OwnConfidenceOption = Annotated[
-    float | None, typer.Option(help="The probability that no statement is ever wrong.", show_default="the study's")
+    float | None, typer.Option(help="Confidence level, valid at any stopping time.", show_default="the study's")
 ]
 STORAGE = "sqlite:///duels.db"
 LARGE, MANY = 5_000_000, 100_000  # bytes of a file, and rows of votes, that take long enough to show progress
-NO_MARGIN = "equal arms never get a verdict without a margin: --margin 0.05 accepts an arm that none beats in over 55 %"
+NO_MARGIN = (
+    "without a margin, a study of equally good arms never ends; --margin 0.05 accepts an arm that no other beats more "
+    "than 55 % of the time"
+)
 
 
 class After(StrEnum):
@@ -64,24 +67,26 @@ def create_study(
     arms: Annotated[list[str] | None, typer.Argument(metavar="ARM", help="The alternatives to compare.")] = None,
     arms_file: Annotated[Path | None, typer.Option(help="A file with one arm per line, instead.")] = None,
     policy: Annotated[
-        str | None, typer.Option("--policy", "-p", help="The policy that chooses the duels; usually verdict.")
+        str | None, typer.Option("--policy", "-p", help="The policy that chooses the duels.", show_default="verdict")
     ] = None,
     confidence: Annotated[
-        float | None, typer.Option(help="The probability that no statement is ever wrong.", show_default="0.95")
+        float | None, typer.Option(help="Confidence level, valid at any stopping time.", show_default="0.95")
     ] = None,
     margin: Annotated[
         float | None, typer.Option(help="Arms closer than this count as practically tied.", show_default="0.0")
     ] = None,
     after: Annotated[
-        After | None, typer.Option(help="When the winner is known: stop, or rank the others.", show_default="stop")
+        After | None, typer.Option(help="Once the winner is certain: stop, or rank the others.", show_default="stop")
     ] = None,
     about: AboutOption = None,
-    horizon: Annotated[str | None, typer.Option(help="The number of duels, if the policy needs it.")] = None,
+    horizon: Annotated[str | None, typer.Option(help="The number of duels, if the policy needs it, e.g. 1e4.")] = None,
     seed: SeedOption = "0",
     lease: Annotated[
         float, typer.Option(help="Seconds until an unanswered duel expires; later answers do not count.")
     ] = 3600.0,
-    exists_ok: Annotated[bool, typer.Option("--load-if-exists", help="Do nothing if the study exists.")] = False,
+    exists_ok: Annotated[
+        bool, typer.Option("--load-if-exists", help="Accept an existing study with these arms, policy and goal.")
+    ] = False,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
@@ -181,7 +186,7 @@ def ask(
     study: StudyArgument,
     n: Annotated[int, typer.Option("-n", help="How many duels.")] = 1,
     voter: VoterOption = None,
-    no_self: Annotated[bool, typer.Option("--no-self", help="Never an arm against itself; for human voters.")] = False,
+    no_self: Annotated[bool, typer.Option("--no-self", help="Never an arm against itself, for human voters.")] = False,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
@@ -202,7 +207,7 @@ def ask(
 
 def allocate(
     study: StudyArgument,
-    n: Annotated[str, typer.Option("-n", help="How many questions to divide, also as 1e6.")],
+    n: Annotated[str, typer.Option("-n", help="How many questions to divide among the pairs, also as 1e6.")],
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
@@ -231,7 +236,9 @@ def open_duels(study: StudyArgument, storage: StorageOption = STORAGE, format: F
 def tell(
     study: StudyArgument,
     duel: DuelArgument,
-    winner: Annotated[str, typer.Argument(metavar="WINNER", help="left, right, tie, both_bad, skip or an arm's name.")],
+    winner: Annotated[
+        str, typer.Argument(metavar="WINNER", help="left, right, tie, both_bad, skip (in any case), or an arm's name.")
+    ],
     voter: VoterOption = None,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
@@ -294,7 +301,7 @@ def verdict(
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
-    """Print which arm is best, as far as that is certain."""
+    """Print the verdict: the winner, or what is still undecided."""
     from ..study.catalogue import load_study
 
     one = load_study(study, storage)
@@ -334,18 +341,23 @@ def ranking(study: StudyArgument, storage: StorageOption = STORAGE, format: Form
 def import_votes(
     study: StudyArgument,
     file: VotesArgument,
-    create: Annotated[bool, typer.Option("--create", help="Create the study with the arms of the votes.")] = False,
+    create: Annotated[
+        bool,
+        typer.Option("--create", help="Create the study with the arms of the votes; after an error, none is created."),
+    ] = False,
     roles: RolesOption = None,
     without: WithoutOption = None,
     on_error: OnErrorOption = OnError.stop,
     policy: Annotated[str | None, typer.Option("--policy", "-p", help="The policy, with --create.")] = None,
     horizon: Annotated[str | None, typer.Option(help="The number of duels, with --create.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Also import votes that the study already has.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also import votes that the study already has, which then count twice.")
+    ] = False,
     new: Annotated[bool, typer.Option("--new", help="Import only votes that the study does not have yet.")] = False,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
-    """Import past votes into a study. If one of them has an error, none is imported, unless such rows are skipped."""
+    """Import past votes into a study. If a row has an error, nothing is imported, unless such rows are skipped."""
     from ..engine.progress import working
     from ..study.paths import find_paths_in
     from ..votes.files import read_votes
@@ -385,8 +397,12 @@ def import_votes(
 
 def export(
     study: StudyArgument,
-    out: Annotated[str, typer.Option(help="The file to write: .csv, .jsonl (also .gz) or .parquet; - for a pipe.")],
-    form: Annotated[str, typer.Option("--form", help="The columns: duels, arena, lmarena or trl.")] = "duels",
+    out: Annotated[
+        str, typer.Option(help="The file to write: .csv, .tsv, .jsonl (also .gz) or .parquet; - for standard output.")
+    ],
+    form: Annotated[
+        str, typer.Option("--form", help="The columns: duels, arena, lmarena, or trl for preference tuning.")
+    ] = "duels",
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:

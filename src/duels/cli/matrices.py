@@ -63,14 +63,17 @@ def _print_matrix(matrix: "PreferenceMatrix", format: Format, *more: Callable[[]
 @matrix_app.command("estimate")
 def matrix_estimate(
     out: Annotated[Path, typer.Option(help="Matrix file to write: .csv, .txt or .npz.")],
-    letor: Annotated[list[str] | None, typer.Option(help="LETOR files or a fold's folder; repeatable.")] = None,
+    letor: Annotated[
+        list[str] | None,
+        typer.Option(help="LETOR files or a fold's folder, whose features are the rankers; repeatable."),
+    ] = None,
     synthetic: Annotated[bool, typer.Option(help="Generate a LETOR-like collection instead.")] = False,
-    keep: Annotated[Path | None, typer.Option(help="Keep the generated LETOR file here (.txt or .gz).")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Save the generated collection in this file (.txt or .gz).")] = None,
     run: Annotated[
         list[str] | None,
         typer.Option(help="A file of TREC runs or a folder of them, one ranker per run; repeatable. Needs --qrels."),
     ] = None,
-    qrels: Annotated[str | None, typer.Option(help="TREC relevance judgements for --run.")] = None,
+    qrels: Annotated[str | None, typer.Option(help="TREC relevance judgments for --run.")] = None,
     clicks: Annotated[
         str, typer.Option(help="perfect, navigational, informational or position-based.")
     ] = "navigational",

@@ -21,20 +21,27 @@ from .printing import (
 
 def plan(
     problem: Annotated[str | None, typer.Argument(help="A matrix or problem, instead of --arms and --gap.")] = None,
-    arms: Annotated[int | None, typer.Option(help="How many alternatives.")] = None,
+    arms: Annotated[int | None, typer.Option(help="The number of arms.")] = None,
     gap: Annotated[
         float | None,
-        typer.Option(help="How far the best one's win rate is above one half, e.g. 0.05; 0 for equal ones."),
+        typer.Option(help="How far the best arm's win rate is above one half, e.g. 0.05; 0 if all are equal."),
     ] = None,
-    policy: Annotated[list[str] | None, typer.Option("--policy", "-p", help="A policy; repeatable.")] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option("--policy", "-p", help="A policy; repeatable.", show_default="verdict, rucb, random"),
+    ] = None,
     confidence: ConfidenceOption = 0.95,
     margin: Annotated[float, typer.Option(help="Arms closer than this count as practically tied.")] = 0.0,
     ties: Annotated[float, typer.Option(help="The share of answers that are ties, e.g. 0.2.")] = 0.0,
-    items: Annotated[int | None, typer.Option(help="How many items, if each pair is asked about each once.")] = None,
+    items: Annotated[
+        int | None, typer.Option(help="The number of items, if each pair is asked about each item once.")
+    ] = None,
     about: AboutOption = None,
-    parallel: Annotated[int, typer.Option(help="How many questions are open at any time.")] = 1,
-    budget: Annotated[int | None, typer.Option(help="How many answers there will be.")] = None,
-    studies: Annotated[int, typer.Option(help="How many studies to simulate.")] = 200,
+    parallel: Annotated[int, typer.Option(help="Questions open at any time, such as one per voter.")] = 1,
+    budget: Annotated[
+        int | None, typer.Option(help="The number of answers you can get; the table says how likely they suffice.")
+    ] = None,
+    studies: Annotated[int, typer.Option(help="Studies to simulate.")] = 200,
     limit: Annotated[str, typer.Option(help="Answers after which a simulated study stops.")] = "1e6",
     seed: SeedOption = "0",
     jobs: JobsOption = None,

@@ -56,7 +56,7 @@ class Format(StrEnum):
 
 
 WRITERS = {Format.latex: latex_table, Format.markdown: markdown_table}
-FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print.")]
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="table, json, csv, latex or markdown.")]
 
 
 class About(StrEnum):
@@ -70,12 +70,12 @@ class About(StrEnum):
 AboutOption = Annotated[
     About | None,
     typer.Option(
-        help="What the verdict is about: these items and whoever answers, new items of which these are a sample, or "
-        "the answers given, each of which is final.",
+        help="What the verdict is about: new-items, of which these are a sample; these-items, by whoever answers; or "
+        "these-answers, each of which is final.",
         show_default="these-items",
     ),
 ]
-ConfidenceOption = Annotated[float, typer.Option(help="The probability that no verdict is ever wrong.")]
+ConfidenceOption = Annotated[float, typer.Option(help="Confidence level, valid at any stopping time.")]
 SeedOption = Annotated[str, typer.Option(help="The seed of all random numbers.")]
 JobsOption = Annotated[int | None, typer.Option(help="Threads; by default one per core.")]
 VotesArgument = Annotated[
@@ -100,7 +100,7 @@ class OnError(StrEnum):
 
 OnErrorOption = Annotated[
     OnError,
-    typer.Option(help="Rows that cannot be read: raise takes nothing, skip leaves them out and says how many."),
+    typer.Option(help="Rows that cannot be read: raise imports nothing, skip leaves them out and reports how many."),
 ]
 WithoutOption = Annotated[
     list[str] | None, typer.Option("--without", metavar="VOTER", help="Leave out this voter's votes; repeatable.")

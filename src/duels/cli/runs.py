@@ -51,16 +51,21 @@ def reproduce(
         str | None, typer.Option(help="A preference matrix (file or problem) instead of an estimated one.")
     ] = None,
     policies: Annotated[
-        list[str] | None, typer.Option("--policies", "-p", help="A further policy; repeatable, or with commas.")
+        list[str] | None,
+        typer.Option("--policies", "-p", help="A further policy, e.g. ./mine.py; repeatable, or separated by commas."),
     ] = None,
-    quick: Annotated[bool, typer.Option(help="Fewer comparisons, runs and steps: under a minute.")] = False,
-    runs: Annotated[str | None, typer.Option(help="Runs of each policy instead of 100, or 20.")] = None,
+    quick: Annotated[
+        bool, typer.Option(help="1,000 comparisons per pair, 20 runs, at most 500,000 steps: half a minute.")
+    ] = False,
+    runs: Annotated[
+        str | None, typer.Option(help="Runs of each policy.", show_default="100, or 20 with --quick")
+    ] = None,
     seed: SeedOption = "0",
     jobs: JobsOption = None,
     dask: DaskOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Redo the paper's experiment: matrix, races, figures, report, and which of its claims hold."""
+    """Reproduce the paper: estimate the matrix, run the races, draw the figures, check each claim."""
     from ..paper.reproduction import reproduce as redo
 
     with interruptible():
@@ -85,21 +90,28 @@ def run(
     ],
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", "-p", help="A policy, e.g. rucb:alpha=0.6 or ./mine.py (rucb); repeatable."),
+        typer.Option(
+            "--policy", "-p", help="A policy, e.g. rucb:alpha=0.6 or ./mine.py; repeatable.", show_default="rucb"
+        ),
     ] = None,
     horizon: Annotated[
-        list[str] | None, typer.Option(help="Steps to play, e.g. 4500000 or 1e9 (100000); repeatable.")
+        list[str] | None, typer.Option(help="Steps to play, e.g. 4500000 or 1e9; repeatable.", show_default="100000")
     ] = None,
-    runs: Annotated[str | None, typer.Option(help="Independent runs (100).")] = None,
-    seed: Annotated[str | None, typer.Option(help="The seed of all randomness (0).")] = None,
+    runs: Annotated[str | None, typer.Option(help="Independent runs.", show_default="100")] = None,
+    seed: Annotated[str | None, typer.Option(help="The seed of all random numbers.", show_default="0")] = None,
     jobs: JobsOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for finished work and results; the same command resumes there.")
     ] = None,
     regret: Annotated[
-        str | None, typer.Option(help="condorcet, copeland, borda, weak or strong; by default condorcet if possible.")
+        str | None,
+        typer.Option(
+            help="condorcet, copeland, borda, weak or strong; by default condorcet, or copeland without such a winner."
+        ),
     ] = None,
-    shard: Annotated[str | None, typer.Option(help="Run the i-th of n parts, e.g. 2/5; then use duels merge.")] = None,
+    shard: Annotated[
+        str | None, typer.Option(help="Run one part of an experiment, e.g. 2/5; combine the parts with duels merge.")
+    ] = None,
     dask: DaskOption = None,
     format: FormatOption = Format.table,
     label: LabelOption = None,
@@ -157,7 +169,7 @@ def _why(asked: str | None) -> str:
 def race(
     problem: Annotated[str, typer.Argument(help="A problem's name or a matrix file.")],
     policy: Annotated[
-        list[str] | None, typer.Option("--policy", "-p", help="A policy; by default all that suit. Repeatable.")
+        list[str] | None, typer.Option("--policy", "-p", help="A policy; repeatable.", show_default="all that suit")
     ] = None,
     horizon: Annotated[str, typer.Option(help="Steps to play.")] = "100000",
     runs: Annotated[str, typer.Option(help="Independent runs.")] = "20",
@@ -261,7 +273,9 @@ def plot(
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option("--format", "-f", help="What to write into a folder: png, svg, pdf, html or json (png)."),
+        typer.Option(
+            "--format", "-f", help="The file format in a folder: png, svg, pdf, html or json.", show_default="png"
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="The title; '' leaves out title and subtitle.")] = None,
     label: Annotated[
@@ -273,22 +287,25 @@ def plot(
     ] = None,
     color: Annotated[
         list[str] | None,
-        typer.Option(help="A policy's colour, e.g. rucb=#0072B2 or rucb=navy, or the next colour; repeatable."),
+        typer.Option(
+            help="A policy's color, e.g. rucb=#0072B2; without a name, the next color of the figure or of its scale; "
+            "repeatable."
+        ),
     ] = None,
     width: Annotated[
         str | None, typer.Option(help="Width of the figure: column (240 points), page (500) or a number of points.")
     ] = None,
-    font: Annotated[str | None, typer.Option(help="An installed font.")] = None,
+    font: Annotated[str | None, typer.Option(help="The font; it must be installed.")] = None,
     band: Annotated[
-        str | None, typer.Option(help="Around means: ci (95%), quantiles (middle half), minmax or none.")
+        str | None, typer.Option(help="The band around means: ci (95%), quantiles (middle half), minmax or none.")
     ] = None,
-    legend: Annotated[str | None, typer.Option(help="bottom, or direct: names at the lines' ends.")] = None,
+    legend: Annotated[str | None, typer.Option(help="bottom, or direct for names at the ends of lines.")] = None,
     x_range: Annotated[
         str | None, typer.Option(metavar="LOW,HIGH", help="Where the x axes begin and end, e.g. 1e3,1e6.")
     ] = None,
-    y_range: Annotated[str | None, typer.Option(metavar="LOW,HIGH", help="The same of the y axes.")] = None,
+    y_range: Annotated[str | None, typer.Option(metavar="LOW,HIGH", help="The same for the y axes.")] = None,
     x_scale: Annotated[str | None, typer.Option(help="The scale of the x axes: log or linear.")] = None,
-    y_scale: Annotated[str | None, typer.Option(help="The same of the y axes.")] = None,
+    y_scale: Annotated[str | None, typer.Option(help="The same for the y axes.")] = None,
 ) -> None:
     """Draw the figures of an experiment's folder or of a preference matrix."""
     from ..figures.charts import ENDINGS, save
@@ -324,7 +341,7 @@ def report(
     folder: Annotated[Path, typer.Argument(help="The folder of a finished experiment (`duels run --out`).")],
     out: Annotated[Path | None, typer.Option(help="The page to write; by default report.html in the folder.")] = None,
 ) -> None:
-    """Write one HTML page of a finished experiment, which opens offline."""
+    """Write a self-contained HTML report of a finished experiment."""
     from ..experiments.folder import IDENTITY, folder_matrices
     from ..paper.report import write_report
     from ..paper.reproduction import reported

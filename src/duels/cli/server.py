@@ -31,13 +31,18 @@ def serve(
         ),
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Serve an example study with simulated voters.")] = False,
-    open_to_all: Annotated[bool, typer.Option("--open", help="No sign-in; only with --host 127.0.0.1.")] = False,
+    open_to_all: Annotated[
+        bool, typer.Option("--open", help="No sign-in; only on this machine (--host 127.0.0.1).")
+    ] = False,
     policy_files: Annotated[
         bool,
-        typer.Option("--policy-files", help="Run policies from Python files that studies name, if they are unchanged."),
+        typer.Option(
+            "--policy-files",
+            help="Run policies from the Python files that studies name, if the files have not changed since.",
+        ),
     ] = False,
     log: Annotated[
-        str | None, typer.Option(help="Format of the log, words or json; by default words on a terminal, else json.")
+        str | None, typer.Option(help="Log format: words on a terminal, else json, unless you choose one.")
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every request.")] = False,
 ) -> None:

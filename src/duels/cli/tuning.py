@@ -32,15 +32,16 @@ def tune(
         str | None,
         typer.Option(
             metavar="LINE",
-            help="Ask a program: two settings as JSON on standard input, left, right, tie, both_bad or skip on "
-            "standard output.",
+            help="Ask a program, which reads two settings as JSON and prints left, right, tie, both_bad or skip.",
         ),
     ] = None,
-    criteria: Annotated[str | None, typer.Option(metavar="TEXT", help="What makes a setting better.")] = None,
+    criteria: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What makes a setting better; the judge sees it.")
+    ] = None,
     max_duels: Annotated[
-        int, typer.Option(metavar="N", help="Stop after so many duels, those of earlier runs included.")
+        int, typer.Option(metavar="N", help="Stop after this many duels, earlier runs included.")
     ] = 50,
-    concurrency: Annotated[int, typer.Option(metavar="N", help="How many programs run at the same time.")] = 1,
+    concurrency: Annotated[int, typer.Option(metavar="N", help="Programs that run at the same time.")] = 1,
     policy: PolicyOption = None,
     seed: SeedOption = "0",
     study: Annotated[
@@ -50,7 +51,7 @@ def tune(
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
-    """Find the setting of some parameters that is preferred, with --command, or yourself at this terminal.
+    """Find the preferred parameter setting, judged by a program (--command) or by you.
 
     The same command continues a study that has stopped.
     """
@@ -93,16 +94,20 @@ def create_tuning(
         Path | None,
         typer.Option(metavar="PAGE", help="An HTML page for voters, with {{ name }} for the values of parameters."),
     ] = None,
-    scripts: Annotated[bool, typer.Option("--scripts", help="Run the scripts of the page.")] = False,
+    scripts: Annotated[bool, typer.Option("--scripts", help="Run scripts of the page.")] = False,
     policy: PolicyOption = None,
-    confidence: Annotated[float | None, typer.Option(help="The level of the intervals.", show_default="0.95")] = None,
+    confidence: Annotated[
+        float | None, typer.Option(help="Confidence level of the intervals.", show_default="0.95")
+    ] = None,
     seed: SeedOption = "0",
     lease: Annotated[float, typer.Option(help="Seconds until an unanswered duel expires.")] = 600.0,
-    exists_ok: Annotated[bool, typer.Option("--load-if-exists", help="Do nothing if the study exists.")] = False,
+    exists_ok: Annotated[
+        bool, typer.Option("--load-if-exists", help="Accept an existing study with this space; its page stays.")
+    ] = False,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
-    """Create a study that tunes parameters: which setting do people prefer?"""
+    """Create a tuning study: which parameter setting do people prefer?"""
     from ..continuous.catalogue import create_tuning as create
     from ..continuous.space_files import read_space
     from ..continuous.templates import checked_template, has_script, unused
@@ -138,13 +143,13 @@ def template(
         Path | None, typer.Argument(metavar="PAGE", help="An HTML page with {{ name }} for the values of parameters.")
     ] = None,
     scripts: Annotated[
-        bool | None, typer.Option("--scripts/--no-scripts", help="Run the scripts of the page, or not.")
+        bool | None, typer.Option("--scripts/--no-scripts", help="Whether scripts of the page run.")
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the page, so that voters see the values.")] = False,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
-    """Set the page on which voters see a setting of a study that tunes parameters; without PAGE, print it."""
+    """Show or set the HTML page on which voters of a tuning study see a setting."""
     from ..continuous.catalogue import load_tuning
     from ..continuous.templates import unused
     from ..study.items import allow_scripts, scripts_allowed
@@ -190,7 +195,7 @@ def _page(file: Path) -> str:
 
 
 def best(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
-    """Show the best setting of a study that tunes parameters."""
+    """Show the best setting of a tuning study so far."""
     from ..continuous.catalogue import load_tuning
 
     _print_best(load_tuning(study, storage).best, format)

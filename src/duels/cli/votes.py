@@ -41,7 +41,7 @@ def analyse(
     on_error: OnErrorOption = OnError.stop,
     format: FormatOption = Format.table,
 ) -> None:
-    """Show what past votes say: the arms, best first, and which is best as far as that is certain."""
+    """Analyze past votes: the arms, best first, and the verdict."""
     from ..study.analysis import analyse
 
     found = analyse(file, confidence=confidence, margin=margin, **read_options(roles, on_error, without))
@@ -66,33 +66,36 @@ def ratings(
     file: VotesArgument,
     model: Annotated[str, typer.Option(help="bradley-terry, rao-kupper or elo.")] = "bradley-terry",
     scale: Annotated[str, typer.Option(help="elo, logit or probability.")] = "elo",
-    anchor: Annotated[str | None, typer.Option(help="An arm to rate 1000, or ARM=RATING.")] = None,
-    confidence: Annotated[float, typer.Option(help="Of each interval.")] = 0.95,
+    anchor: Annotated[str | None, typer.Option(help="An arm whose rating is fixed at 1000, or ARM=RATING.")] = None,
+    confidence: Annotated[float, typer.Option(help="Confidence level of each interval.")] = 0.95,
     interval: Annotated[str | None, typer.Option(help="sandwich, or bootstrap.", show_default="sandwich")] = None,
     covariate: Annotated[
-        list[str] | None, typer.Option(help="What else moved the votes: a column, or LEFT,RIGHT; repeatable.")
+        list[str] | None,
+        typer.Option(help="What else affects the votes: a column, or two for left and right (LEFT,RIGHT); repeatable."),
     ] = None,
-    by: Annotated[str | None, typer.Option(help="One table for each value of this column.")] = None,
+    by: Annotated[str | None, typer.Option(help="One table per value of this column.")] = None,
     category: Annotated[
         list[str] | None,
-        typer.Option(help="Ranks overall and for each value of this column instead; repeatable."),
+        typer.Option(help="Show ranks instead, overall and per value of this column; repeatable."),
     ] = None,
     every: Annotated[
         str | None,
-        typer.Option(help="Ratings over time instead: one table for each day, week, month, quarter or year."),
+        typer.Option(help="Show ratings over time instead: per day, week, month, quarter or year."),
     ] = None,
     pairs: Annotated[
-        bool, typer.Option("--pairs", help="Predicted win rates and numbers of votes of all pairs instead.")
+        bool, typer.Option("--pairs", help="Show predicted win rates and vote counts of all pairs instead.")
     ] = False,
-    ranks: Annotated[str, typer.Option(help="What a rank is: ratings, or lmarena for LMArena's rule.")] = "ratings",
+    ranks: Annotated[
+        str, typer.Option(help="How ranks are assigned: ratings, or lmarena for LMArena's rule.")
+    ] = "ratings",
     out: Annotated[
         Path | None, typer.Option(help="Also draw the table: .png, .svg, .pdf, .html or .json.", show_default=False)
     ] = None,
     cluster: Annotated[
         str,
         typer.Option(
-            help="Whose votes count as one observation in the intervals: voter, a column, or none; auto: by voter, if "
-            "the votes say who voted."
+            help="Whose votes are one observation in the intervals: voter, a column, or none; auto: voter, if voters "
+            "are named."
         ),
     ] = "auto",
     roles: RolesOption = None,
@@ -211,14 +214,14 @@ def agreement(
     file: VotesArgument,
     question: Annotated[
         list[str] | None,
-        typer.Option(help="A column that says what was asked; repeatable.", show_default="question_id, prompt, …"),
+        typer.Option(help="A column that identifies the question; repeatable.", show_default="question_id, prompt, …"),
     ] = None,
     roles: RolesOption = None,
     without: WithoutOption = None,
     on_error: OnErrorOption = OnError.stop,
     format: FormatOption = Format.table,
 ) -> None:
-    """Measure how far voters agree, and list those who prefer a side, answer at random or favor an arm."""
+    """Measure inter-voter agreement; flag voters with position bias, random answers or a favorite arm."""
     from ..study.voter_agreement import agreement
 
     found = agreement(file, question=question or None, **read_options(roles, on_error, without))

@@ -33,7 +33,10 @@ from .study import Study
 
 LEASE = 3600.0  # seconds
 DEFAULT_POLICY = "verdict"
-NO_MARGIN = "equal arms never get a verdict without a margin: one of 0.05 accepts an arm that none beats in over 55 %"
+NO_MARGIN = (
+    "without a margin, a study of equally good arms never ends; a margin of 0.05 accepts an arm that no other beats "
+    "more than 55 % of the time"
+)
 
 
 class StudyInfo(NamedTuple):

@@ -454,7 +454,7 @@ def _hint(
     if _asks_once(tally):
         equal = ""  # the items are too few, which says nothing about how close the arms are
     elif margin == 0:
-        equal = "The first arms are close to equal, and equal arms never get a verdict without a margin."
+        equal = "The first arms are close to equal, and without a margin a study of equally good arms never ends."
     for larger in MARGINS:
         if larger > margin:
             median = float(np.median(answers_needed(tally, arms, strengths[:FEWER], confidence, larger, left)))

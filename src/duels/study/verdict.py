@@ -551,8 +551,8 @@ def _not_yet(verdict: Verdict, how_long: str) -> str:
     if arm not in first:
         who = "it" if len(first) == 1 else "each"
         ranks = f"{ranks}, but {who} is clearly beaten by another arm. {arm} may still win"
-    to_show = f"{'' if len(first) == 1 or arm not in first else f'{arm} '}has still to show that it beats {others}."
-    return f"No verdict yet: {ranks}, and {to_show} {how_long}".rstrip()
+    to_show = f"{'' if len(first) == 1 or arm not in first else f'{arm} '}has yet to beat {others} conclusively."
+    return f"No verdict yet: {ranks}, but {to_show} {how_long}".rstrip()
 
 
 def _how_long(verdict: Verdict) -> str:
@@ -608,11 +608,11 @@ def _promise(verdict: Verdict) -> str:
     who = verdict.answerers
     taken = ""
     if verdict.strength == INDEPENDENT and (who is None or who.unknown):
-        taken = "; every answer counts as one from somebody new"
+        taken = "; each answer counts as a new person's"
     if risk != each:
         what = "people came back" if verdict.strength == THESE_PEOPLE else "votes were imported or prompts added"
-        taken = f": {each} before {what}, and {each} since"
-    return f"The chance that this study ever gives a wrong verdict is at most {risk}, however often you look{taken}."
+        taken = f" ({each} risk before {what}, and {each} since)"
+    return f"{_percent(1 - verdict.risk)} confidence, valid at any time{taken}."
 
 
 def _about(duels: int) -> str:
