@@ -53,7 +53,6 @@ LONG = (
     "test_experiment",
     "test_certainty",
     "test_simulation",
-    "test_board",
 )
 
 

@@ -3,19 +3,19 @@
 import itertools
 import json
 import re
+import sys
 from urllib.parse import quote
 
 import pytest
 import sqlalchemy as sa
-import vl_convert
 
 from duels.policies import policy
 from duels.server.api import items
 from duels.server.keys import make_key
 from duels.storage.tables import events
 from duels.study import catalogue
-from duels.study.board import board as plain_board
 from duels.study.catalogue import NO_MARGIN
+from duels.study.details import list_details
 from duels.votes import read_votes
 
 ERROR = {"error"}
@@ -117,10 +117,7 @@ def test_the_api_is_the_study(admin, study, storage):
     verdict = admin.get(f"{study}/verdict?confidence=0.8&margin=0.1").json()
     assert verdict.pop("words") == str(local.verdict(0.8, 0.1))
     assert verdict == local.verdict(0.8, 0.1).as_dict()
-    assert admin.get(f"{study}/board").json()["study"]["answers"] == 60
-    board = admin.get(f"{study}/board?charts=false").json()
-    assert "charts" not in board
-    assert board["words"] == str(local.verdict())
+    assert admin.get(f"{study}/details").json() == json.loads(json.dumps(list_details(local)))
     assert local.check() == 121
 
 
@@ -390,18 +387,21 @@ def test_links_lead_where_others_reach_the_server(admin, study, app):
     assert admin.post(at, json={}).json()["url"].startswith("https://duels.example.org/vote/")
 
 
-def test_a_board_is_made_once_for_each_state_of_the_log(admin, study, monkeypatch):
-    from duels.server import service
-
+def test_details_are_computed_once_for_each_state_of_the_log(admin, study, monkeypatch):
     made = []
-    monkeypatch.setattr(service, "board", lambda *given: made.append(given) or plain_board(*given))
-    first = admin.get(f"{study}/board").json()
-    assert admin.get(f"{study}/board").json() == first
+    service = sys.modules["duels.server.service"]
+    monkeypatch.setattr(service, "list_details", lambda *given: made.append(given) or list_details(*given))
+    first = admin.get(f"{study}/details").json()
+    assert (first["over_time"], first["pairs"], first["pairs_total"]) == ([], [], 3)
+    assert admin.get(f"{study}/details").json() == first
     assert len(made) == 1
-    assert admin.get(f"{study}/board?confidence=0.9").json()["study"]["confidence"] == 0.9
     (duel,) = ask(admin, study, allow_self=False)
+    (question,) = admin.get(f"{study}/details").json()["open"]
+    assert (question["id"], question["left"], question["waiting"]) == (duel["id"], duel["left"], True)
     tell(admin, study, duel["id"], "left")
-    assert admin.get(f"{study}/board").json()["study"]["answers"] == 1
+    later = admin.get(f"{study}/details").json()
+    assert [answers for _, answers in later["over_time"]] == [0, 1]
+    assert (later["open"], later["pairs_met"]) == ([], 1)
     assert len(made) == 3
 
 
@@ -412,23 +412,8 @@ def test_summaries_are_sentences(app):
             assert not operation.get("description", "").startswith(operation["summary"])
 
 
-def test_exports_and_pictures(admin, study, monkeypatch):
-    """Pictures are drawn in a child process: that takes a second, in which nothing else of the process runs."""
-
-    def refuse(*about, **more):
-        raise AssertionError("drawn in the server")
-
-    for name in ("vegalite_to_svg", "vegalite_to_png"):
-        monkeypatch.setattr(vl_convert, name, refuse)
-    refused(admin.get(f"{study}/chart"), 404, "not_found", "has nothing to show yet")
+def test_exports(admin, study):
     admin.post(f"{study}/import", content="left,right,winner\nbm25,dense,left\ndense,hybrid,tie\n")
     sent = admin.get(f"{study}/export", params={"format": "parquet"})
     assert sent.headers["content-type"] == "application/vnd.apache.parquet"
     assert [vote[:3] for vote in read_votes(sent.content)] == [("bm25", "dense", "left"), ("dense", "hybrid", "tie")]
-    drawn = admin.get(f"{study}/chart", params={"name": "beats"})
-    assert drawn.headers["content-type"] == "image/svg+xml"
-    assert drawn.headers["content-disposition"] == 'attachment; filename="search-beats.svg"'
-    assert drawn.text.startswith("<svg")
-    picture = admin.get(f"{study}/chart", params={"format": "png"})
-    assert picture.content.startswith(b"\x89PNG")
-    assert admin.get(f"{study}/chart", params={"name": "nothing"}).status_code == 422

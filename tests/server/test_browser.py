@@ -175,14 +175,42 @@ def test_create_by_pasting_vote_and_watch(browser, live, api):
         assert board.evaluate("() => document.activeElement.dataset.pair") is not None
     board.get_by_role("link", name="Voters").click()
     expect(board.locator("#voters tbody tr")).to_have_count(1)
-    board.get_by_role("link", name="Results").click()
-    board.get_by_role("link", name="Advanced").click()
-    board.locator("#pairs-details summary").click()
-    expect(board.locator("#pairs")).to_be_visible()
-    chart = board.locator("#figure-leaderboard svg")
-    expect(chart).to_have_attribute("role", "img")
-    assert "Leaderboard" in chart.get_attribute("aria-label")
-    board.wait_for_function("() => document.querySelectorAll('[data-chart]:not([hidden]) svg').length === 6")
+
+
+def test_details_are_fetched_when_they_are_opened_and_follow_the_votes(browser, live, api):
+    make_study(api, "race", ["ant", "bee", "<b>cat"])
+    votes = "left,right,winner\n" + "ant,bee,left\n" * 3 + "ant,bee,right\nbee,<b>cat,right\n"
+    assert api.post("/api/studies/race/import", content=votes).status_code == 200
+    board = browser.sign_in(live.token, "/studies/race")
+    asked = []
+    board.on("request", lambda request: asked.append(request.url) if request.url.endswith("/details") else None)
+    expect(board.locator("#map button")).not_to_have_count(0)
+    expect(board.locator("#details")).to_be_hidden()
+    with no_reload(board):
+        assert asked == []
+        board.locator("#details-card summary").click()
+        expect(board.locator("#pairs tbody tr")).to_have_count(2)
+        assert len(asked) == 1
+        expect(board.locator("#pairs-note")).to_contain_text("2 of 3 pairs have met.")
+        first, second = board.locator("#pairs tbody tr").all()
+        expect(first).to_contain_text(re.compile(r"^antbee431075\s%, \d+ to 100\s%not yet$"))
+        # The arm that wins more comes first.
+        expect(second).to_contain_text(re.compile(r"^<b>catbee1100100\s%, \d+ to 100\s%not yet$"))
+        expect(board.locator("#questions-note")).to_have_text("No question is open.")
+        expect(board.locator("#over-time-note")).to_contain_text("From 0 to 5 answers, between ")
+        expect(board.locator("#over-time svg")).to_have_attribute("aria-label", re.compile("From 0 to 5 answers"))
+        (duel,) = api.post("/api/studies/race/ask", json={"allow_self": False}).json()["duels"]
+        expect(board.locator("#questions tbody tr")).to_contain_text(f"{duel['left']}, {duel['right']}")
+        assert api.post("/api/studies/race/tell", json={"duel": duel["id"], "winner": "left"}).status_code == 200
+        expect(board.locator("#questions-note")).to_have_text("No question is open.")
+        expect(board.locator("#over-time-note")).to_contain_text("From 0 to 6 answers, between ")
+        board.locator("#details-card summary").click()
+        until = len(asked)
+        assert api.post("/api/studies/race/import", content=votes).status_code == 200
+        expect(board.locator("#evidence")).to_contain_text("11 answers")
+        assert len(asked) == until  # nobody looks at them
+        board.locator("#map button").first.click()
+        expect(board.locator("#pair")).to_contain_text(re.compile(r"wins between \d+ and \d+\s% of such comparisons"))
 
 
 def vote_by_mouse_and_keyboard(browser, link, api):
@@ -401,15 +429,13 @@ def test_times_are_the_reader_s_own_and_forecasts_have_a_date(browser, live, api
         expect(board.locator("#next-until")).to_have_text(re.compile(shown))
     assert api.post("/api/studies/race/arms", json={"name": "cat"}).status_code == 201
     assert api.post("/api/studies/race/results-links", json={}).status_code == 201
-    for path, place in (("settings", "#changes time"), ("advanced", "#progress time"), ("share", "main time")):
+    for path, place in (("settings", "#changes time"), ("share", "main time")):
         board.goto(f"{live.url}/studies/race/{path}")
         shown = board.locator(place).first
         moment = datetime.fromisoformat(shown.get_attribute("datetime"))
         expect(shown).to_have_attribute("title", f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
         clock = f"{moment.astimezone(ZoneInfo('Asia/Tokyo')):%I:%M}"
         assert clock in shown.text_content(), path
-    board.goto(f"{live.url}/studies/race/advanced")
-    expect(board.locator(".tabs [aria-current]")).to_have_text("Results")
 
 
 @pytest.mark.deep
@@ -473,9 +499,8 @@ def test_nothing_that_users_write_runs(browser, live, api):
     board.locator("#map button").first.click()
     expect(board.locator("#pair svg")).to_be_visible()
     unharmed(board)
-    board.get_by_role("link", name="Advanced").click()
-    board.wait_for_function("() => document.querySelectorAll('[data-chart]:not([hidden]) svg').length === 6")
-    board.locator("#figure-beats svg path").first.hover(force=True)
+    board.locator("#details-card summary").click()
+    expect(board.locator("#pairs")).to_contain_text("window.xss")
     unharmed(board)
     for tab in ("Items", "Voters", "Settings", "Share"):
         board.get_by_role("link", name=tab, exact=True).click()
@@ -726,7 +751,6 @@ def test_all_pages_are_accessible_and_fit(browser, live, api, scheme):
         f"/studies/{name}/voters": "#voters",
         f"/studies/{name}/share": "#links table",
         f"/studies/{name}/settings": "#arms",
-        f"/studies/{name}/advanced": "#figure-regret svg",
         path: "#question:not([hidden])",
         "/help": "#team",
         "/docs": ".opblock",
@@ -740,6 +764,8 @@ def test_all_pages_are_accessible_and_fit(browser, live, api, scheme):
         page.wait_for_selector(sign)
         assert ("Position bias: jjj" in page.content()) == (address == f"/studies/{name}")
         page.evaluate("() => document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+        if address == f"/studies/{name}":
+            page.wait_for_selector("#over-time svg")
         if address == "/docs" and scheme == "light":  # it is large: both schemes are looked at where there is time
             page.emulate_media(color_scheme="dark", reduced_motion="reduce")
             assert violations(page) == [], (address, "dark")

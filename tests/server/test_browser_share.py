@@ -190,9 +190,6 @@ def test_people_are_invited_and_others_watch(browser, live, api, size, schemes):
     so_far(other, "1 of 25")
     assert "Ann" not in viewer.content()
     viewer.reload()
-    with viewer.expect_download() as download:
-        viewer.get_by_role("link", name="PNG of Who beats whom").click()
-    assert download.value.suggested_filename == "For-the-board-beats.png"
     accessible(viewer, schemes)
     reloaded(board)
     assert links[0] not in board.content()
@@ -291,10 +288,10 @@ def test_results_are_one_printed_page(browser, api, arms):  # noqa: F811
     expect(page.locator("#as-of")).to_contain_text("As of ")
     expect(page.locator("#as-of")).to_be_hidden()
     page.emulate_media(media="print")
-    found = page.evaluate(LOOKS, ["body", ".track .dot", "#map button", ".top", "#live", "#charts-panel"])
+    found = page.evaluate(LOOKS, ["body", ".track .dot", "#map button", ".top", "#live"])
     assert found["body"][1:3] == ["rgb(255, 255, 255)", "rgb(29, 35, 39)"]  # light, though the screen is dark
     assert [found[one][3] for one in (".track .dot", "#map button")] == ["exact", "exact"]
-    assert [found[one][0] for one in (".top", "#live", "#charts-panel")] == ["none"] * 3
+    assert [found[one][0] for one in (".top", "#live")] == ["none"] * 2
     shown = "(all) => all.filter((one) => one.checkVisibility()).length"
     assert page.locator("button:not(.map button), input, select").evaluate_all(shown) == 0
 

@@ -64,7 +64,7 @@ def test_the_list_shows_it_as_damaged_and_the_others_as_they_are(damaged, admin,
 
 @pytest.mark.parametrize("damaged", ON_PAGES, indirect=True)
 def test_its_own_routes_say_so_and_those_of_others_work(damaged, admin):
-    for path in ("", "/verdict", "/leaderboard", "/board"):
+    for path in ("", "/verdict", "/leaderboard", "/details"):
         response = admin.get(damaged + path)
         assert (response.status_code, response.json()["error"]["kind"]) == (500, "damaged")
         assert "Restore the database from a backup, or delete this study" in response.json()["error"]["message"]

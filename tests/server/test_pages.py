@@ -2,15 +2,12 @@
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-import vl_convert
 from starlette.testclient import TestClient
 
-from duels.errors import percent
 from duels.policies import BUILT_IN
 from duels.server import pages
 from duels.server.app import create_app
@@ -19,17 +16,14 @@ from duels.server.middleware import POLICY
 from duels.server.page_files import place
 from duels.server.pages import progress_of
 from duels.study import log
-from duels.study.board import board
-from duels.study.board_charts import plot_progress
-from duels.study.catalogue import create_study, load_study
+from duels.study.catalogue import create_study
 from duels.study.duels import iso_time
 from duels.study.standing import MOST_SHOWN
 from duels.study.study import Study
-from duels.study.verdict import Verdict
 
 HERE = Path(pages.__file__).parent
 XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
-TABS = ["", "/items", "/voters", "/share", "/settings", "/advanced"]
+TABS = ["", "/items", "/voters", "/share", "/settings"]
 ON_PAGES = ["/", "/tokens", *(f"/studies/search{tab}" for tab in TABS), "/docs"]
 
 
@@ -105,7 +99,7 @@ def test_of_the_files_of_fastapi_offline_only_swagger_ui_is_served(anybody):
 
 
 def test_files_are_compressed_and_cached_by_their_digest(anybody):
-    for name in ("results.js", "study.css", "vega.js", "swagger-ui-bundle.js", "icon.svg"):
+    for name in ("results.js", "study.css", "details.js", "swagger-ui-bundle.js", "icon.svg"):
         plain = anybody.get(f"{place()}/{name}", headers={"Accept-Encoding": "identity"})
         packed = anybody.get(f"{place()}/{name}", headers={"Accept-Encoding": "br;q=1, gzip;q=0.5"})
         assert packed.content == plain.content
@@ -268,7 +262,7 @@ def test_our_files_and_those_of_libraries_are_served(people):
         page = people.page(path)
         wanted |= {one["src"] for one in [*page.all("script"), *page.all("img")] if "src" in one}
         wanted |= {one["href"] for one in page.all("link")}
-    assert {f"{place()}/{name}" for name in ("vega.js", "swagger-ui-bundle.js", "duels.css")} <= wanted
+    assert {f"{place()}/{name}" for name in ("results.js", "swagger-ui-bundle.js", "duels.css")} <= wanted
     for path in wanted:
         assert people.get(path).status_code == 200, path
 
@@ -296,7 +290,6 @@ def test_what_users_wrote_is_text_on_every_page(people, hostile):
         "/": 1,
         "/tokens": 1,
         f"/studies/{study}": 4,
-        f"/studies/{study}/advanced": 20,
         f"/studies/{study}/voters": 8,
     }
     expected |= {f"/studies/{study}/settings": 5, f"/studies/{study}/share": 3, f"/vote/{link}": 1}
@@ -310,78 +303,16 @@ def test_what_users_wrote_is_text_on_every_page(people, hostile):
         assert {kind for kind, _ in page.code} <= {"application/json"}
 
 
-def test_the_charts_of_a_hostile_study_are_still_data(people, hostile):
+def test_the_results_of_a_hostile_study_are_still_data(people, hostile):
     ((_, data),) = people.page(f"/studies/{hostile[0]}").code
     assert {row["arm"] for row in json.loads(data)["arms"]} == {f"{XSS} {k}" for k in range(3)}
-    ((_, data),) = people.page(f"/studies/{hostile[0]}/advanced").code
-    charts = json.loads(data)
-    assert set(charts) == {"leaderboard", "beats", "duels", "champions", "progress", "regret"}
-    arms = {row["arm"] for row in charts["leaderboard"]["chart"]["layer"][1]["data"]["values"]}
-    assert arms == {f"{XSS} {k}" for k in range(3)}
 
 
-def test_charts_of_pages_have_rows_since_the_policy_forbids_reading_csv(people, admin):
-    # The names look like numbers, and one has what CSV puts in quotes; a number of answers is a number.
-    admin.post("/api/studies", json={"name": "n", "arms": ["1", '2,"3"', "4"]})
-    for _ in range(4):
-        duel = admin.post("/api/studies/n/ask", json={"allow_self": False}).json()["duels"][0]
-        admin.post("/api/studies/n/tell", json={"duel": duel["id"], "winner": "left"})
-    ((_, data),) = people.page("/studies/n/advanced").code
-    assert '"csv"' not in data
-    charts = json.loads(data)
-    rows = charts["leaderboard"]["chart"]["layer"][1]["data"]["values"]
-    assert {row["arm"] for row in rows} == {"1", '2,"3"', "4"}
-    board = admin.get("/api/studies/n/board").json()
-    expected = {row["arm"]: (row["share"], row["lower"], row["upper"]) for row in board["leaderboard"]}
-    assert {row["arm"]: pytest.approx((row["share"], row["lower"], row["upper"])) for row in rows} == expected
-
-
-@pytest.fixture(scope="module")
-def board_of_one_vote(tmp_path_factory):
-    study = create_study(
-        ["bm25", "dense", "hybrid"], "search", f"sqlite:///{tmp_path_factory.mktemp('board')}/duels.db"
-    )
-    study.import_votes([{"left": "bm25", "right": "dense", "winner": "left"}])
-    found = board(study)
-    study.storage.close()
-    return found
-
-
-@pytest.mark.parametrize(
-    ("hours", "label"), [(0.01, "13:00:15"), (5, "15:00"), (48, "02 Jan 12:00"), (240, "2026-01-07")]
-)
-def test_times_of_charts_are_utc_and_of_24_hours(board_of_one_vote, hours, label):
-    board = dict(board_of_one_vote)
-    start = datetime(2026, 1, 1, 13, tzinfo=UTC)
-    board["progress"] = [
-        {"answers": k, "time": (start + timedelta(hours=hours * k)).isoformat(), "seconds": 3600 * hours * k}
-        for k in range(2)
-    ]
-    chart = plot_progress(board).to_dict()
-    assert chart["layer"][0]["encoding"]["x"]["scale"] == {"type": "utc"}
-    svg = vl_convert.vegalite_to_svg(chart)
-    assert f">{label}<" in svg
-    assert ">time (UTC)<" in svg
-    assert not re.search("[AP]M<", svg)
-
-
-def test_the_study_page_says_and_tabulates_the_board(people, admin, study):
+def test_the_voters_page_says_who_answered(people, admin, study):
     for voter in ("ann", "ben", "ann"):
         duel = admin.post(f"{study}/ask", json={"allow_self": False}).json()["duels"][0]
         admin.post(f"{study}/tell", json={"duel": duel["id"], "winner": "left", "voter": voter})
-    board = admin.get(f"{study}/board").json()
-    text = people.page("/studies/search/advanced").text + people.page("/studies/search/voters").text
-    assert Verdict.from_dict(board["verdict"]).text(None, facts=False) in text
-    assert board["champions_note"] in text
-    assert "Answers 3" in text
-    for row in board["leaderboard"]:
-        counts = f"{row['wins']} {row['losses']} {row['ties']} {row['certain_wins']}"
-        share, interval, rating = "–", "", "–"
-        if row["rating"] is not None:
-            share, rating = f"{percent(row['share'])} %", f"{row['rating']:,.0f}"
-            interval = f"{percent(row['lower'])} % – {percent(row['upper'])} %"
-        assert f"{row['arm']} {rating} {share} {interval} {counts}".replace("  ", " ") in text.replace("\xa0", " ")
-    assert "Ranked by Bradley–Terry rating." in text
+    text = people.page("/studies/search/voters").text
     assert re.search(r"\bann 2 ", text), text[-2500:]
     assert "ben 1 " in text
 
@@ -435,11 +366,10 @@ def test_a_retired_study_does_not_look_ahead(people, admin, study):
     content = "left,right,winner\n" + "\n".join(votes * 14 + ["dense,bm25,left", "hybrid,bm25,left"] * 4)
     early = admin.post(f"{study}/import", content="left,right,winner\n" + "\n".join(votes * 2))
     assert early.status_code == 200
-    for path in ("", "/studies/search", "/studies/search/advanced"):
+    for path in ("", "/studies/search"):
         assert "answers to go" not in people.page(path or "/").text
         assert "Not yet: bm25 leads" in people.page(path or "/").text
-    for path in ("/studies/search", "/studies/search/advanced"):
-        assert "It is too early to say how many more answers are needed." in people.page(path).text
+    assert "It is too early to say how many more answers are needed." in people.page("/studies/search").text
     assert admin.post(f"{study}/import", content=content).status_code == 200
     text, answers = people.page("/studies/search").text, admin.get(f"{study}/standing").json()["answers_median"]
     assert re.search(rf"Not yet: bm25 leads with [^,]*, about {float(f'{answers:.2g}'):,.0f} answers to go", text)
@@ -476,13 +406,10 @@ def test_the_page_says_where_a_study_stands_before_the_verdict(people, admin, st
     assert {row["share"] for row in json.loads(page.code[0][1])["arms"]} == {None}  # nothing is known yet
     assert "Nobody has voted yet. Create a voting link under Share" in page.text
     assert "After the winner stop" in page.text
-    assert "some pairs of a winner may not be certain yet" in people.page("/studies/search/advanced").text
     send = {"headers": {"Content-Type": "text/csv"}}
     admin.post(f"{study}/import", content="left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 5, **send)
     found = admin.get(f"{study}/standing").json()
     assert found["chances"][0]["arm"] == "bm25"
-    advanced = people.page("/studies/search/advanced").text
-    assert "An estimate, which allows for luck so far. Chance to be the best: bm25" in advanced
     page = people.page("/studies/search")
     chance = f"{found['chances'][0]['chance']:.0%}".replace("%", " %")
     assert f"bm25 is the best with a chance of {chance}, as far as these answers can tell." in page.text
@@ -496,9 +423,7 @@ def test_the_page_says_where_a_study_stands_before_the_verdict(people, admin, st
     assert "Winner: bm25" in text
     assert "You can stop: the winner is known." in text
     # Past votes may come from people who came back, so that each pair of a winner is certain on its own.
-    text = people.page("/studies/search/advanced").text
-    assert "some pairs of a winner may not be certain yet" not in text
-    pairs = admin.get(f"{study}/board").json()["pairs"]
+    pairs = admin.get(f"{study}/details").json()["pairs"]
     assert [row["certain"] for row in pairs if "bm25" in row.values()] == ["first", "first"]
 
 
@@ -509,7 +434,6 @@ def test_the_page_says_how_far_the_ranking_is(people, admin):
     text = people.page("/studies/order").text
     assert "After the winner rank the others" in text
     assert "Go on until all ranks are certain: 1 of 3 ranks is certain." in text
-    assert "1 of 3 ranks is certain. Voting goes on until all are." in people.page("/studies/order/advanced").text
     admin.post("/api/studies/order/import", content="left,right,winner\n" + "y,z,left\n" * 20, **send)
     assert "You can stop: 3 of 3 ranks are certain." in people.page("/studies/order").text
 
@@ -531,7 +455,6 @@ def test_many_arms_are_not_estimated_on_the_page(people, admin):
     assert "is the best with a chance of" not in page.text
     assert "Not yet: arm 0 leads 1 answer arm 0 ranks first so far, but that may still change." in page.text
     assert "How many is not estimated for more than 50 arms." in page.text
-    assert "Chance to be the best:" not in people.page("/studies/many/advanced").text
 
 
 def test_a_standing_is_computed_once_for_each_state(admin, study, monkeypatch):
@@ -563,33 +486,6 @@ def test_a_winner_and_a_retired_study_are_marked_in_the_list(people, admin, stud
     assert "Winner: bm25" in people.page("/studies/search").text
 
 
-def test_headline_and_estimate_are_of_the_same_answers(people, admin, app, study, monkeypatch):
-    """If a vote comes while the page is made, it has no estimate, rather than another number of answers to go."""
-    close = "bm25,dense,left\n" * 3 + "bm25,dense,right\n" * 2
-    votes = "left,right,winner\n" + close * 10 + "bm25,hybrid,left\ndense,hybrid,left\n" * 30
-    admin.post(f"{study}/import", content=votes, headers={"Content-Type": "text/csv"})
-
-    def forecasts():
-        text = people.page("/studies/search/advanced").text
-        return re.search(r"about ([\d,]+) answers to go", text)[1], re.findall(r"About ([\d,]+) more answers", text)
-
-    first, again = forecasts()
-    assert again == [first]
-    search, estimate = load_study("search", app.service.storage), app.service.standing
-
-    def standing(found):
-        for _ in range(3):
-            duel = search.ask(allow_self=False)
-            search.tell(duel, "left" if duel.left == "bm25" else "right")
-        return estimate(found)
-
-    monkeypatch.setattr(app.service, "standing", standing)
-    assert forecasts() == (first, [])
-    monkeypatch.undo()
-    later, again = forecasts()
-    assert again == [later]
-
-
 def test_progress_is_the_share_of_the_answers_that_are_likely_needed():
     def progress(kind="not yet", median=300, answers=100):
         return progress_of({"kind": kind, "answers_to_go": median}, {"answers": answers})
@@ -613,8 +509,8 @@ def test_what_time_alone_changes_is_seen(people, admin, storage, monkeypatch):
     seq = admin.get("/api/studies/waits").json()["seq"]
 
     def kinds():
-        shown = [admin.get(f"/api/studies/waits/{what}").json()["verdict"]["kind"] for what in ("results", "board")]
-        return [*shown, re.search(r'data-kind="([^"]*)"', people.get("/").text)[1]]
+        shown = admin.get("/api/studies/waits/results").json()["verdict"]["kind"]
+        return [shown, re.search(r'data-kind="([^"]*)"', people.get("/").text)[1]]
 
     assert set(kinds()) == {"not yet"}
     now[0] += 3600
@@ -633,11 +529,11 @@ def test_a_rate_that_is_over_is_not_shown(people, admin, storage, monkeypatch):
         study.tell(study.ask(voter=f"person {k}", allow_self=False), "tie", voter=f"person {k}")
     result = admin.get("/api/studies/idle/results").json()["next"]
     assert (result["until"] > iso_time(now[0]), result["last"], result["quiet"]) == (True, iso_time(now[0]), 600)
-    assert "At the present rate that takes" in people.page("/studies/idle/advanced").text
+    assert "At the present rate that takes" in admin.get("/api/studies/idle/standing").json()["words"]
     now[0] += 20 * 60
     later = admin.get("/api/studies/idle/results").json()["next"]
     assert later == result | {"until": None}
-    assert "present rate" not in people.page("/studies/idle/advanced").text
+    assert "present rate" not in admin.get("/api/studies/idle/standing").json()["words"]
     assert admin.get("/api/studies/idle/standing").json()["answers_an_hour"] is None
 
 

@@ -1,6 +1,5 @@
 """Links to results: they show who is best, and neither voters, comments nor items; and they open nothing else."""
 
-import itertools
 import json
 import re
 
@@ -55,18 +54,7 @@ def reachable(client, secret):
     """Everything that a link opens, by its address."""
     base = f"/api/results/{secret}"
     paths = [f"/results/{secret}", base, f"{base}/pair?first=bm25&second=dense", f"{base}/stream"]
-    charts = itertools.product(("leaderboard", "ratings", "beats"), ("svg", "png"))
-    paths += [f"{base}/chart?name={name}&format={kind}" for name, kind in charts]
     return {path: client.get(path) for path in paths}
-
-
-def words_of(path, answer):
-    """What an answer says: of a picture its text, since coordinates may be any number."""
-    if path.endswith("png"):
-        return ""
-    if path.endswith("svg"):
-        return " ".join(text or label for text, label in re.findall(r'>([^<]+)<|aria-label="([^"]+)"', answer.text))
-    return re.sub(r"/static/\w+", "", answer.text)
 
 
 def test_all_that_a_link_opens_shows_only_results(app, admin, private, anybody):
@@ -81,7 +69,7 @@ def test_all_that_a_link_opens_shows_only_results(app, admin, private, anybody):
         assert answer.headers["referrer-policy"] == "no-referrer", path
         assert "set-cookie" not in answer.headers
         for word in PRIVATE:
-            assert word not in words_of(path, answer), (path, word)
+            assert word not in re.sub(r"/static/\w+", "", answer.text), (path, word)
     glance = anybody.get(f"/api/results/{made['secret']}").json()
     assert set(glance) == {
         *("seq", "answers", "retired", "verdict", "next", "arms", "arms_total", "ranked", "ranks", "map")
@@ -91,23 +79,6 @@ def test_all_that_a_link_opens_shows_only_results(app, admin, private, anybody):
     assert glance["answers"] > 6
     assert [arm["arm"] for arm in glance["arms"]] == [arm["arm"] for arm in with_items["arms"]]
     assert "For the board" in anybody.get(f"/results/{made['secret']}").text
-
-
-def test_pictures_have_the_title_of_the_link(admin, study, anybody):
-    votes = "left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 5 + "dense,bm25,left\n"
-    assert admin.post(f"{study}/import", content=votes).status_code == 200  # hybrid has no lower limit: an arrow
-    titled, bare = make(admin, study, name="For the board")["secret"], make(admin, study)["secret"]
-    for name in ("leaderboard", "ratings", "beats"):
-        own = admin.get(f"{study}/chart", params={"name": name})
-        drawn, plain = (anybody.get(f"/api/results/{one}/chart", params={"name": name}) for one in (titled, bare))
-        assert "For the board · 11 answers" in drawn.text
-        assert "search" not in drawn.text
-        assert "search · 11 answers" in plain.text  # as on the page, which has no other title
-        assert "search · 11 answers" in own.text
-        found = [one.headers["content-disposition"] for one in (own, drawn, plain)]
-        assert found == [
-            f'attachment; filename="{start}-{name}.svg"' for start in ("search", "For-the-board", "results")
-        ]
 
 
 def test_viewers_read_that_answers_were_taken_back(admin, study, anybody, storage):
@@ -155,7 +126,7 @@ def test_only_admins_create_links_to_results(admin, study, anybody, storage):
     assert admin.get(f"{study}/results-links").json() == {"links": []}
 
 
-def test_pictures_and_requests_are_limited_by_address(storage, study, admin):
+def test_requests_are_limited_by_address(storage, study, admin):
     made = make(admin, study)
     app = create_app(storage, limits=Limits(address=Rate(0.01, 5)))
     with TestClient(app, "http://localhost", client=("192.0.2.1", 1)) as viewer:
@@ -164,10 +135,6 @@ def test_pictures_and_requests_are_limited_by_address(storage, study, admin):
         assert viewer.get(f"/results/{made['secret']}").status_code == 429
     with TestClient(app, "http://localhost", client=("192.0.2.2", 1)) as other:
         assert other.get(path).status_code == 200
-    app = create_app(storage)
-    with TestClient(app, "http://localhost") as viewer:
-        statuses = [viewer.get(f"{path}/chart").status_code for _ in range(21)]
-    assert statuses == [404] * 20 + [429]
 
 
 def test_streams_of_a_link_are_limited(app, admin, study, anybody, monkeypatch):
@@ -223,7 +190,7 @@ def test_errors_do_not_name_the_study(app, admin, storage, anybody):
     assert admin.delete("/api/studies/hush-2").status_code == 204
     for secret in links:
         at = f"/api/results/{secret}"
-        for path in (f"/results/{secret}", f"{at}/chart", f"{at}/pair?first=a&second=b", at):
+        for path in (f"/results/{secret}", f"{at}/pair?first=a&second=b", at):
             answer = anybody.get(path)
             assert (path in (at, f"/results/{secret}") and secret == links[2]) or answer.status_code in (400, 404, 500)
             assert "hush" not in answer.text

@@ -34,7 +34,6 @@ GET    /preview-output/{ticket}              anyone
 GET    /results/{results}                    anyone
 GET    /api/results/{results}                anyone
 GET    /api/results/{results}/pair           anyone
-GET    /api/results/{results}/chart          anyone
 GET    /api/results/{results}/stream         anyone
 GET    /                                     people
 GET    /tokens                               people
@@ -42,7 +41,6 @@ GET    /studies/{study}                      people
 GET    /studies/{study}/voters               people
 GET    /studies/{study}/share                people
 GET    /studies/{study}/settings             people
-GET    /studies/{study}/advanced             people
 GET    /studies/{study}/items                people
 GET    /studies/{study}/items/{number}       people
 GET    /studies/{study}/preview              people
@@ -75,10 +73,9 @@ GET    S/pair                                program
 GET    S/standing                            program
 GET    S/ranking                             program
 GET    S/judges                              program
-GET    S/board                               program
 GET    S/events                              program
 GET    S/export                              program
-GET    S/chart                               program
+GET    S/details                             program
 GET    S/stream                              program
 GET    S/best                                program
 GET    S/slices                              program

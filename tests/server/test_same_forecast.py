@@ -38,7 +38,7 @@ def everywhere(admin, app, storage, tmp_path):
     }
     with TestClient(app, "http://localhost", follow_redirects=False) as client:
         client.post("/signin", data={"token": admin.token})
-        for page in ("/studies/one", "/studies/one/advanced", "/"):
+        for page in ("/studies/one", "/"):
             texts[page] = html.unescape(re.sub(r"<[^>]*>", "", client.get(page).text))
     for place, text in texts.items():
         said = set(re.findall(r"about ([\d,]+) (?:more )?answers? (?:to go|(?:is|are)\s+likely)", text, re.IGNORECASE))

@@ -28,10 +28,10 @@ OPEN = {  # all that needs no sign-in; whatever is not here must
     "/static/{digest}/{name}",
     *("/vote/{link}", "/output/{ticket}", "/preview-output/{ticket}"),
     *("/results/{results}", "/api/results/{results}"),
-    *(f"/api/results/{{results}}/{part}" for part in ("pair", "chart", "stream")),
+    *(f"/api/results/{{results}}/{part}" for part in ("pair", "stream")),
     *("/api/vote/{link}", "/api/vote/{link}/ask", "/api/vote/{link}/tell", "/api/vote/{link}/undo"),
 }
-TABS = ("", "/items", "/items/{number}", "/voters", "/share", "/settings", "/advanced", "/preview", "/rendered")
+TABS = ("", "/items", "/items/{number}", "/voters", "/share", "/settings", "/preview", "/rendered")
 PAGES = {"/", "/tokens", *(f"/studies/{{study}}{tab}" for tab in TABS)}  # these lead to where one signs in
 
 
@@ -485,7 +485,7 @@ def test_the_policy_forbids_what_it_should():
 def test_headers_on_every_answer(app, anybody, storage, place, monkeypatch):
     for method, path in routes_of(app.fastapi):
         assert check_headers(place.send(anybody, method, path)) == POLICY, path
-    files = [f"{place_of_files()}/vega.js", "/static/x/ui.js", "/static/x/nothing", "/static/x/..%2fpages.py"]
+    files = [f"{place_of_files()}/results.js", "/static/x/ui.js", "/static/x/nothing", "/static/x/..%2fpages.py"]
     for path in [*files, "/nothing", "/api/nothing", "/favicon.ico"]:
         assert check_headers(anybody.get(path)) == POLICY
     assert check_headers(anybody.put("/api/studies")) == POLICY

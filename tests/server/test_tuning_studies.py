@@ -127,7 +127,7 @@ def test_spaces_as_json_and_as_toml(admin):
 
 
 def test_what_is_about_arms_refuses_a_tuning_study(admin, page, study):
-    for part in ("leaderboard", "preferences", "verdict", "standing", "ranking", "board", "allocation?n=5", "items"):
+    for part in ("leaderboard", "preferences", "verdict", "standing", "ranking", "details", "allocation?n=5", "items"):
         answer = admin.get(f"{page}/{part}")
         assert (answer.status_code, "tunes 3 parameters and has no arms" in answer.text) == (400, True), part
     for part, body in (
@@ -332,8 +332,7 @@ def test_a_link_to_results_shows_them_and_nothing_else(app, admin, anybody, page
     html = anybody.get(f"/results/{secret}")
     assert "Our page" in html.text
     assert "Zelda" not in html.text + json.dumps(shown)
-    for part in ("pair?first=left&second=right", "chart"):
-        assert anybody.get(f"/api/results/{secret}/{part}").status_code == 400
+    assert anybody.get(f"/api/results/{secret}/pair?first=left&second=right").status_code == 400
     src = shown["frames"]["setting"]
     admin.delete(f"{page}/links/{made['id']}")
     assert anybody.get(src).status_code == 404

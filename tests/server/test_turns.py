@@ -43,7 +43,7 @@ def test_requests_about_one_study_leave_threads_to_others():
     async def run():
         slow = Slow()
         app = TakeTurns(slow, Turns())
-        paths = ["/api/studies/big/standing", "/studies/big", "/api/studies/big/board"]
+        paths = ["/api/studies/big/standing", "/studies/big", "/api/studies/big/details"]
         waiting = [asyncio.create_task(get(app, paths[k % 3])) for k in range(AT_ONCE + WAITING)]
         await asyncio.sleep(0.01)
         assert len(slow.inside) == AT_ONCE

@@ -79,7 +79,7 @@ def test_the_cookie_is_only_in_the_browser(serve, tmp_path):
         assert all(re.fullmatch(r"[\w-]{22}", cookie) for cookie in cookies)
         assert len(set(cookies)) == 3
         at = "/api/studies/farm"
-        for path in ("board", "events", "export?format=csv", "export?format=jsonl", "links", "duels", "verdict"):
+        for path in ("details", "events", "export?format=csv", "export?format=jsonl", "links", "duels", "verdict"):
             sent = api.get(f"{at}/{path}")
             assert sent.status_code == 200
             bodies += sent.text

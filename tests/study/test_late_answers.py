@@ -8,7 +8,7 @@ import pytest
 import duels
 from duels.storage.storage import StudyRow
 from duels.study.asked_items import ItemSet
-from duels.study.board import board
+from duels.study.glance import glance
 from duels.study.goal import new_goal
 from duels.study.history import History
 from duels.study.items import add_items
@@ -39,7 +39,7 @@ def test_an_answer_counts_until_the_lease_ends(items, now):
         assert study.history().answers.duels.tolist() == list(range(counted))
     assert len([entry for entry in study.events() if entry.kind == "tell"]) == 4  # all of them are kept
     assert study.open_duels() == []
-    assert board(study)["study"]["answers"] == 2
+    assert glance(study)["answers"] == 2
     again = duels.load_study("late", study.storage)
     assert again.tally().wins.tolist() == study.tally().wins.tolist()
     study.check()

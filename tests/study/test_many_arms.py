@@ -1,17 +1,16 @@
 """Studies of thousands of arms: what is skipped, shared or cut for speed makes no number wrong."""
 
 import itertools
-import json
 import time
 
 import numpy as np
 import pytest
 
-from duels.study import board as boards
 from duels.study import leaderboard as tables
-from duels.study.board_charts import DRAWN, MAPPED, charts_of
 from duels.study.catalogue import create_study
 from duels.study.certainty import certainly_beats, log_thresholds, share
+from duels.study.details import MOST_PAIRS, list_details
+from duels.study.glance import MOST_OPEN_PAIRS, describe_verdict
 from duels.study.intervals import distinct_intervals, interval, log_evidence
 from duels.study.tally import Tally
 from duels.study.verdict import verdict
@@ -94,61 +93,23 @@ def test_a_page_of_two_thousand_arms_is_quick():
     assert time.process_time() - began < 5.0  # 30 s if every pair is computed
 
 
-def lived(url, arms, duels):
-    """The best arms meet each other once, the others meet more often."""
-    names = [f"arm {k:03d}" for k in range(arms)]
-    study = create_study(names, "many", url, policy="random")
+def test_details_of_many_arms_have_the_pairs_that_met_most_often(tmp_path):
+    names = [f"arm {k:03d}" for k in range(150)]
+    study = create_study(names, "many", f"sqlite:///{tmp_path}/duels.db", policy="random")
     rng = np.random.default_rng(1)
-    pairs = [tuple(sorted(rng.choice(np.arange(40, arms), 2, replace=False))) for _ in range(duels)]
-    votes = [(i, j) for i, j in pairs for _ in range(2)]
-    votes += [(k, j) for k in range(40) for j in range(k + 1, arms)]
-    study.import_votes([{"left": names[i], "right": names[j], "winner": "left"} for i, j in votes])
-    return study
-
-
-def test_a_board_of_many_arms_has_the_pairs_of_the_best_and_those_that_met_most_often(tmp_path, monkeypatch):
-    monkeypatch.setattr(boards, "PAIRS", 600)
-    study = lived(f"sqlite:///{tmp_path}/duels.db", 150, 900)
-    found = boards.board(study)
+    pairs = [tuple(sorted(rng.choice(150, 2, replace=False))) for _ in range(900)]
+    study.import_votes([{"left": names[i], "right": names[j], "winner": "left"} for i, j in pairs])
+    found = list_details(study)
     everything = {(row.first, row.second): row._asdict() for row in study.preferences()}
-    given = {(row["first"], row["second"]): row for row in found["pairs"]}
-    assert all(everything[pair] == row for pair, row in given.items())
+    assert all(everything[row["first"], row["second"]] == row for row in found["pairs"])
     assert found["pairs_total"] == 150 * 149 // 2 == len(everything)
     assert found["pairs_met"] == sum(row["duels"] > 0 for row in everything.values())
-    best = sorted(found["order"][:MAPPED])
-    assert set(itertools.combinations(best, 2)) <= set(given)
-    most = sorted((row["duels"] for row in everything.values()), reverse=True)[:600]
-    others = [row["duels"] for pair, row in given.items() if not set(pair) <= set(best)]
-    assert sorted(others, reverse=True)[:300] == most[:300]
-    assert 600 <= len(given) <= 600 + MAPPED * (MAPPED - 1) // 2
+    most = sorted((row["duels"] for row in everything.values()), reverse=True)
+    assert [row["duels"] for row in found["pairs"]] == most[:MOST_PAIRS]
 
 
-def test_charts_of_many_arms_show_the_best_and_say_so(tmp_path):
-    found = boards.board(lived(f"sqlite:///{tmp_path}/duels.db", 150, 300))
-    charts = charts_of(found)
-    for name, most in (("leaderboard", DRAWN), ("beats", MAPPED), ("duels", MAPPED)):
-        assert f"the best {most} of 150 arms" in charts[name]["title"]["subtitle"]
-        drawn = json.dumps(charts[name])
-        assert found["order"][most - 1] in drawn
-        assert found["order"][most] not in drawn
-    met = f"{found['pairs_met']:,} of 11,175 pairs met so far"
-    assert met in " ".join(charts["beats"]["title"]["subtitle"])
-
-
-def test_a_board_on_which_the_best_have_not_met_has_no_heat_map(tmp_path):
-    """The first hundred arms have beaten the next one, which has beaten the others: no two of the first have met."""
-    names = [f"arm {k:03d}" for k in range(200)]
-    study = create_study(names, "many", f"sqlite:///{tmp_path}/duels.db", policy="random")
-    pairs = [(name, names[100]) for name in names[:100]] + [(names[100], name) for name in names[101:]]
-    study.import_votes([{"left": winner, "right": loser, "winner": "left"} for winner, loser in pairs])
-    found = boards.board(study)
-    assert sorted(found["order"][:100]) == names[:100]
-    assert set(charts_of(found)) >= {"leaderboard", "progress"}
-    assert not {"beats", "duels"} & set(charts_of(found))
-
-
-def test_the_verdict_on_a_board_before_the_first_duel_is_short(tmp_path):
+def test_the_verdict_before_the_first_duel_is_short(tmp_path):
     names = [f"arm {k:03d}" for k in range(200)]
     study = create_study(names, "many", f"sqlite:///{tmp_path}/duels.db", policy="random")
     assert len(study.verdict().open_pairs) == 199 * 100
-    assert len(boards.board(study)["verdict"]["open_pairs"]) == boards.PAIRS
+    assert len(describe_verdict(study.verdict())["open_pairs"]) == MOST_OPEN_PAIRS

@@ -11,8 +11,8 @@ import duels
 from duels.errors import Conflict, DamagedStudy, InvalidInput, NothingToAsk
 from duels.storage.storage import StudyRow
 from duels.study import asked_items, ballots
-from duels.study.board import board
 from duels.study.catalogue import create_study, load_study
+from duels.study.glance import glance
 from duels.study.goal import new_goal
 from duels.study.history import History
 from duels.study.items import add_items, clear_items, count_items, remove_item
@@ -451,11 +451,10 @@ def test_the_page_of_a_study_on_items(url):
     study, opinion = new_study(url, 4), opinions(4, 1)
     for most in (0, 5, 100):
         vote(study, opinion, most=most)
-        shown = board(study)
-        assert shown["words"] == str(study.verdict())
-        assert shown["verdict"]["items"] == (4 if most else None)
-        assert headline(shown["verdict"]) in study._repr_html_()
-    assert shown["verdict"]["final"]
+        found = study.verdict()
+        assert glance(study)["verdict"]["items"] == found.items == (4 if most else None)
+        assert headline(found.as_dict()) in study._repr_html_()
+    assert found.final
 
 
 def test_on_new_items_no_pair_is_settled_because_few_items_are_left():

@@ -20,13 +20,10 @@ from starlette.testclient import TestClient
 from tallies import tallies
 
 import duels
-from duels.errors import percent
 from duels.rating.connected import rate_connected
 from duels.server.app import create_app
-from duels.study.board import board
-from duels.study.board_charts import charts_of
 from duels.study.catalogue import list_studies
-from duels.study.leaderboard import format_rank, format_rating, leaderboard, rating_table
+from duels.study.leaderboard import leaderboard
 from duels.study.tally import as_tally, rank_arms
 from duels.study.verdict import describe_answers, headline, verdict
 
@@ -279,34 +276,9 @@ def assert_shown(study, client, url):
     assert [{name: value for name, value in arm.items() if name != "certain"} for arm in results["arms"]] == rows
     assert results["map"]["arms"] == [row["arm"] for row in rows if row["active"]]
     assert [results["verdict"][name] for name in ("headline", "facts")] == [said, facts]
-    everything = client.get(f"{at}/board").json()
-    assert everything["leaderboard"] == rows
-    assert everything["order"] == [row["arm"] for row in rows]
-    assert everything["verdict"] == found.as_dict()
-    assert_pictures(study, board(study), rows)
     assert_pages(client, study, table, said, facts, results)
     assert_commands(study, url, rows, found)
     assert_tables(study, table, found)
-
-
-def assert_pictures(study, shown, rows):
-    charts, arms = charts_of(shown), [row["arm"] for row in rows]
-    if "leaderboard" in charts:
-        drawn = charts["leaderboard"]["layer"][1]
-        assert drawn["encoding"]["y"]["scale"]["domain"] == arms
-        lines = list(csv.DictReader(io.StringIO(drawn["data"]["values"])))
-        assert [(line["arm"], float(line["share"]), float(line["lower"]), float(line["upper"])) for line in lines] == [
-            (row["arm"], *(pytest.approx(row[name]) for name in ("share", "lower", "upper")))
-            for row in rows
-            if row["share"] is not None
-        ]
-    if "beats" in charts:
-        assert charts["beats"]["layer"][0]["encoding"]["y"]["scale"]["domain"] == arms
-    picture = rating_table(study.tally(), study.verdict().named)
-    assert picture["arm"].to_list() == [row["arm"] for row in rows if row["rating"] is not None]
-    assert picture["rating"].round(1).to_list() == [row["rating"] for row in rows if row["rating"] is not None]
-    assert (picture["lower"] <= picture["rating"]).all()
-    assert (picture["rating"] <= picture["upper"]).all()
 
 
 def assert_pages(client, study, table, said, facts, results):
@@ -322,17 +294,6 @@ def assert_pages(client, study, table, said, facts, results):
         assert arm == study.verdict().leader
         says_why = "A verdict takes more than such an estimate" in results["verdict"]["words"]
         assert (int(chance) > 90 and study.verdict().void is None) <= says_why
-    advanced = text_of(client.get(f"/studies/{study.name}/advanced").text)
-    assert f'<h2 id="headline">{said}</h2>' in advanced
-    cells = re.findall(
-        r'<td class="n">([^<]*)</td><th scope="row"><span class="name">(.*?)</span>.*?</th>\s*'
-        r'<td class="n">([^<]*)</td><td class="n">([^<]*)</td>',
-        re.search(r'<table id="leaderboard".*?</table>', advanced, re.DOTALL)[0],
-    )
-    assert cells == [
-        (format_rank(row), row.arm, format_rating(row), "–" if row.share is None else f"{percent(row.share)} %")
-        for row in table.rows
-    ]
     listed = text_of(client.get("/").text)
     assert f">{said}</p>" in listed
     assert f"arms · {facts} · since" in listed

@@ -11,7 +11,6 @@ from duels.policies import policy
 from duels.storage import registry
 from duels.storage.storage import NotReady
 from duels.study import log, worker
-from duels.study.board import board
 from duels.study.catalogue import create_study, load_study
 from duels.study.history import FEW, History
 from duels.study.player import Player
@@ -220,13 +219,10 @@ def test_a_server_compiles_before_it_asks_about_many_arms(url):
     storage, compiled = registry.open_storage(url), []
     storage.compile = compiled.append
     study = create_study([f"arm {k}" for k in range(33)], "study", url)
-    shown = board(study)  # does not wait
-    assert (shown["champions"], compiled) == (None, [])
-    assert "still being compiled" in shown["champions_note"]
+    assert compiled == []
     study.ask()
     assert [str(one) for one in compiled] == ["verdict"]
     assert study.history().player().compiled
-    assert board(study)["champions"]
     small = create_study(list("abc"), "small", url)
     small.ask()
     assert not small.history().player().compiled

@@ -14,12 +14,9 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from ..errors import NotFound
-from .vega import vega_bundle
 
 FOLDER = Path(__file__).parent / "static"
-VEGA = "vega.js"
 SWAGGER = ("swagger-ui.css", "swagger-ui-bundle.js")  # the files of fastapi-offline that are served
-LIBRARIES = ("vl-convert-python", "fastapi-offline")
 FOREVER = "public, max-age=31536000, immutable"
 SMALL = 1000  # bytes: a shorter answer is not compressed
 
@@ -35,7 +32,7 @@ class PageFile(NamedTuple):
 @cache
 def digest() -> str:
     """Return a digest of all files that pages load."""
-    found = hashlib.blake2b(" ".join(map(version, LIBRARIES)).encode(), digest_size=8)
+    found = hashlib.blake2b(version("fastapi-offline").encode(), digest_size=8)
     for path in sorted(FOLDER.iterdir()):
         found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return found.hexdigest()
@@ -58,9 +55,8 @@ def _paths() -> dict[str, Path]:
 
 @cache
 def _file(name: str) -> PageFile:
-    content = vega_bundle() if name == VEGA else _paths()[name].read_bytes()
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return pack_file(content, kind)
+    return pack_file(_paths()[name].read_bytes(), kind)
 
 
 def pack_file(content: bytes, kind: str) -> PageFile:
@@ -74,7 +70,7 @@ async def page_file(request: Request, asked: str, name: str) -> Response:
     Raises:
         NotFound: If there is no such file.
     """
-    if name != VEGA and name not in _paths():
+    if name not in _paths():
         raise NotFound(f"there is no file {name!r}")
     found = await asyncio.to_thread(_file, name)
     headers = {"Cache-Control": FOREVER if asked == digest() else "no-store", "Vary": "Accept-Encoding"}

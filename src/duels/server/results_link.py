@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
@@ -17,10 +17,8 @@ from ..study.glance import pair_history
 from ..study.study import Study
 from .errors import Refused, error_responses
 from .keys import Key, KeyId, is_paused, past_link
-from .limits import Rate
 from .page_files import compressed
 from .pages import PageRoute, page
-from .pictures import picture
 from .security import ServiceDep, address_of
 from .service import AnyStudy, Json, Service
 from .tuning_pages import with_frames
@@ -32,7 +30,6 @@ SecretPath = Annotated[str, Path(min_length=1, max_length=100, description="The 
 DEAD = "this link to results does not work: ask the person who sent it for another one"
 OFF = "this link to results is switched off: try again later, or ask the person who sent it"
 ENDED = "this link to results has ended: ask the person who sent it for another one"
-PICTURES = Rate(0.5, 20)  # from one address: each may take a second of a processor
 MOST_STREAMS = 500  # of one link; further viewers ask again every few seconds
 HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex, nofollow"}
 Name = Annotated[str, Query(max_length=200)]
@@ -89,7 +86,7 @@ def _compared(service: Service, viewing: Viewed) -> Study:
     """The study of a link, if it compares arms. Errors must not have its name."""
     study = service.any_study(viewing.study)
     if not isinstance(study, Study):
-        raise InvalidInput("these results have neither pairs nor charts: they are about settings of parameters")
+        raise InvalidInput("these results have no pairs: they are about settings of parameters")
     return study
 
 
@@ -125,21 +122,6 @@ def pair_shown(viewing: Viewing, service: ServiceDep, first: Name, second: Name,
     """Get the history of a pair: its counts, and the share of wins of the first arm after its answers."""
     response.headers.update(HEADERS)
     return pair_history(_compared(service, viewing), first, second)
-
-
-@router.get("/api/results/{results}/chart", response_class=Response)
-def chart_shown(
-    request: Request,
-    viewing: Viewing,
-    service: ServiceDep,
-    name: Literal["leaderboard", "ratings", "beats"] = "leaderboard",
-    format: Literal["svg", "png"] = "svg",
-) -> Response:
-    """Download a chart as a picture. One that has nothing to show yet is not found."""
-    service.rates.spend(("pictures", address_of(request)), PICTURES)
-    response = picture(service, _compared(service, viewing), name, format, viewing.key)
-    response.headers.update(HEADERS)
-    return response
 
 
 @router.get("/api/results/{results}/stream", response_class=StreamingResponse)

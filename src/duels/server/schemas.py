@@ -204,6 +204,31 @@ class Preferences(BaseModel):
     next: Annotated[int | None, Field(description="Send this as `after` for the next page; null at the end.")]
 
 
+class OpenQuestion(BaseModel):
+    id: int
+    left: str
+    right: str
+    item: Annotated[int | None, Field(description="The number of its item, if the study has items.")]
+    time: Annotated[str, Field(description="When it was asked.")]
+    waiting: Annotated[bool, Field(description="Whether an answer is expected: its lease has not ended.")]
+
+
+class Details(BaseModel):
+    seq: Annotated[int, Field(description="The last event that is included.")]
+    confidence: Annotated[float, Field(description="Of the intervals.")]
+    pairs: Annotated[
+        list[dict[str, Any]],
+        Field(description="As in preferences: those that have met, most duels first, at most 300."),
+    ]
+    pairs_met: int
+    pairs_total: int
+    open: Annotated[list[OpenQuestion], Field(description="Newest first, at most 100.")]
+    open_total: int
+    over_time: Annotated[
+        list[tuple[str, int]], Field(description="Times, and how many answers there were; at most 120.")
+    ]
+
+
 class ChanceOut(BaseModel):
     arm: str
     chance: Annotated[float, Field(description="The probability that it is the best, under the model.")]

@@ -25,11 +25,11 @@ from ..storage.storage import NotReady, Storage, StudyRow, Write
 from ..study import log
 from ..study.answers import AnswerLog, AnswerTable
 from ..study.ballots import end_in, end_of
-from ..study.board import board, verdict_data
 from ..study.catalogue import refuse_kind
+from ..study.details import list_details
 from ..study.duels import iso_time
 from ..study.given import Given, last_given, note_given
-from ..study.glance import Glance, as_of, look_at
+from ..study.glance import Glance, as_of, describe_verdict, look_at
 from ..study.goal import Goal, goal_of
 from ..study.item_results import ItemCounts, item_counts
 from ..study.items import count_items
@@ -52,7 +52,6 @@ from .turns import Turns
 if TYPE_CHECKING:
     from .voting import Link
 
-MAX_BOARDS = 16  # in the cache
 MAX_KEYS = 10_000  # in the cache
 MAX_STUDIES = 1_000  # in each cache of something small
 QUICK = 0.005  # seconds for which all who vote may wait for a verdict …
@@ -62,15 +61,6 @@ Json = dict[str, Any]
 AnyStudy = Study | Tuning
 Check = Callable[[sa.Connection, AnyStudy], bool]
 T = TypeVar("T")
-
-
-@dataclass
-class CachedBoard:
-    """A board, and its charts once somebody has asked for them."""
-
-    board: Json
-    charts: Json | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass
@@ -87,7 +77,6 @@ class Service:
     open_to_all: bool = False  # no sign-in; only on loopback
     signing: str = field(default_factory=partial(secrets.token_hex, 32))  # signs addresses of outputs; never stored
     turns: Turns = field(default_factory=Turns)
-    _boards: Computed[CachedBoard] = field(default_factory=lambda: Computed(MAX_BOARDS))  # by study and confidence
     _counting: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _states: dict[int, tuple[float, State]] = field(default_factory=dict)  # until when; by the study's id
     _keys: dict[str, Key] = field(default_factory=dict)
@@ -96,6 +85,7 @@ class Service:
     _ends: Computed[str | None] = field(default_factory=lambda: Computed(MAX_STUDIES))
     _standings: Computed[Standing] = field(default_factory=lambda: Computed(MAX_STUDIES))
     _glances: Computed[Json] = field(default_factory=lambda: Computed(MAX_STUDIES))
+    _details: Computed[Json] = field(default_factory=lambda: Computed(MAX_ANSWER_LOGS))
     _voters: Computed[Voters] = field(default_factory=lambda: Computed(MAX_ANSWER_LOGS))
     _item_counts: Computed[ItemCounts] = field(default_factory=lambda: Computed(MAX_ANSWER_LOGS))
     _quick: dict[int, int] = field(default_factory=dict)  # see `_note_pace`
@@ -158,7 +148,7 @@ class Service:
                 *(self._keys, self._studies, self._damaged, self._states, self._given, self._ledgers, self._answers),
                 *(self.links, self._quick),
                 *(
-                    self._boards,
+                    self._details,
                     self._ends,
                     self._verdicts,
                     self._standings,
@@ -254,7 +244,7 @@ class Service:
 
     def verdict(self, study: Study) -> Json:
         """Return a study's verdict as data, computed once for each of its states. Blocks."""
-        return self._verdicts.get(study.id, lambda: verdict_data(study.verdict()), lambda: self._state_of(study))
+        return self._verdicts.get(study.id, lambda: describe_verdict(study.verdict()), lambda: self._state_of(study))
 
     def standing(self, study: Study) -> Standing:
         """Return the estimates before a study's verdict, computed once for each state of the study. Blocks.
@@ -343,15 +333,14 @@ class Service:
         """Note until which weight of its log the end of a study is found quickly."""
         self._quick[study.id] = weight + FEW_MORE if seconds < QUICK else -1
 
-    def board(self, study: Study, confidence: float | None = None) -> Json:
-        """Return what the dashboard shows, computed once for each state of the study. Blocks."""
-        chosen = study.goal.confidence if confidence is None else confidence
+    def details(self, study: Study) -> Json:
+        """Return what the page of results shows on request, computed once for each state of the study. Blocks."""
 
-        def compute() -> CachedBoard:
+        def compute() -> Json:
             with self._answer_log(study) as known:
-                return CachedBoard(board(study, chosen, known))
+                return list_details(study, known)
 
-        return self._boards.get((study.id, chosen), compute, lambda: self._state_of(study)).board
+        return self._details.get(study.id, compute, lambda: self._state_of(study))
 
     def glance(self, study: AnyStudy) -> Json:
         """Return what the page of results shows, computed once for each state of the study. Blocks."""
@@ -384,17 +373,6 @@ class Service:
         if before is None or before[:2] != now[:2]:
             self._given[study.id] = note_given(study, now)
         return shown
-
-    def charts(self, shown: Json) -> Json:
-        """Return the charts of a board, drawn once. Blocks."""
-        from ..study.board_charts import charts_of  # takes half a second to load
-
-        known = self._boards.values()
-        cached = next((one for one in known if one.board is shown), None) or CachedBoard(shown)
-        with cached.lock:
-            if cached.charts is None:
-                cached.charts = charts_of(shown)
-            return cached.charts
 
     def state(self, name: str) -> State:
         """Return what a stream says about a study. It is computed if the log has grown or a lease has ended. Blocks."""

@@ -1,9 +1,5 @@
 """The pages of one study, a tab each."""
 
-import copy
-import csv
-import io
-from collections.abc import Collection, Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -12,22 +8,17 @@ from fastapi.responses import Response
 from ..continuous.tuning import Tuning
 from ..study.item_browser import missing_outputs
 from ..study.outcome import alarm_line, money
-from ..study.standing import MOST_SHOWN
-from ..study.study import Study
-from ..study.verdict import Verdict, describe_answers, headline
 from .api.invitations import invitations_out
 from .api.links import links_out, results_links
 from .api.settings import changes_of, settings
 from .api.tunings import template
 from .pages import PageRoute, page, sentence, signed_in, to_signin
-from .pictures import PICTURES
 from .security import ServiceDep
 from .service import AnyStudy, Json, Service
 from .sharing import shared
 from .tuning_pages import own_glance
 from .voter_pages import shown_voters
 
-MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
 ARMS_PER_PAGE = 200  # rows of the tables of arms
 TABS = {"": "Results", "items": "Items", "voters": "Voters", "share": "Share", "settings": "Settings"}
 CHANGES_PER_PAGE = 20
@@ -93,7 +84,6 @@ def share_page(request: Request, study: str, service: ServiceDep) -> Response:
         invitations=invitations_out(known),
         results_links=results_links(found, service)["links"],
         settings=settings(found),
-        pictures={} if isinstance(found, Tuning) else PICTURES,
     )
 
 
@@ -125,40 +115,6 @@ def settings_page(
     )
 
 
-@router.get("/studies/{study}/advanced")
-def advanced_page(request: Request, study: str, service: ServiceDep, at: PageNumber = "1") -> Response:
-    """Show intervals, pairs, the policy's state, cost and progress; `at` is the page of the tables of arms."""
-    if signed_in(request, service) is None:
-        return to_signin(request)
-    found = service.study(study)
-    retired, said = service.described(found)["retired"], None
-    shown = service.board(found)
-    verdict = shown["verdict"]
-    if verdict["kind"] == "not yet" and verdict["leader"] is not None and not retired and verdict["arms"] <= MOST_SHOWN:
-        estimate = service.standing(found)
-        if found.history().seq == shown["study"]["seq"]:  # else an answer came between the two, and they may not agree
-            said = f"An estimate, which allows for luck so far. {estimate}"
-    most_met = sorted(shown["pairs"], key=lambda pair: -pair["duels"])
-    pages, on_page = pages_of(len(shown["leaderboard"]), at)
-    return tab_page(
-        request,
-        service,
-        found,
-        "advanced",
-        "study_advanced.html",
-        board=shown,
-        leaderboard=shown["leaderboard"][on_page],
-        champions=(shown["champions"] or [])[on_page],
-        pages=pages,
-        headline=headline(verdict, retired),
-        facts=describe_answers(verdict),
-        words=Verdict.from_dict(verdict).text(forecast=False, facts=False),
-        standing=said or ranks_of(found, shown),
-        figures={name: figure(chart) for name, chart in service.charts(shown).items()},
-        pairs=most_met[:MAX_PAIRS],
-    )
-
-
 def tab_page(
     request: Request, service: Service, study: AnyStudy, tab: str, name: str, status: int = 200, **known: object
 ) -> Response:
@@ -182,52 +138,3 @@ def shown_judges(service: Service, study: AnyStudy) -> Json:
     cost = money(found.cost) if found.cost else ""
     repeatability = [(one.judge or "", f"{one.same:,} of {one.repeats:,}") for one in found.repeatability]
     return {"calls": found.calls, "cost": cost, "bias": bias, "repeatability": repeatability}
-
-
-def ranks_of(study: Study, shown: Json) -> str:
-    """Return how many ranks are certain, if a study with a winner ranks the others; else nothing. Blocks."""
-    if shown["verdict"]["kind"] != "winner" or study.goal.after != "rank":
-        return ""
-    certain = [row.certain for row in study.ranking()]
-    asking = "No more votes are needed." if all(certain) else "Voting goes on until all are."
-    return f"{sum(certain)} of {len(certain)} ranks {'is' if sum(certain) == 1 else 'are'} certain. {asking}"
-
-
-def figure(chart: Json) -> Json:
-    """Prepare a chart for a page: its title becomes text of the page, and its CSV tables become rows.
-
-    Vega parses CSV by compiling a function, which the content security policy forbids.
-    """
-    chart = copy.deepcopy(chart)  # the original is in the cache of the service
-    title = chart.pop("title")
-    words = [field["field"] for field in _parts(chart, "field") if field.get("type") in ("nominal", "ordinal")]
-    for data in _parts(chart, "format"):
-        if data["format"] == {"type": "csv"}:
-            del data["format"]
-            data["values"] = rows_of(data["values"], words)
-    notes = title["subtitle"][1:]  # the first is the name of the study
-    return {"title": title["text"], "notes": notes, "chart": chart}
-
-
-def rows_of(table: str, words: Collection[str]) -> list[Json]:
-    """Parse a CSV table. Cells are converted to numbers, except in the columns `words`."""
-    rows = list(csv.DictReader(io.StringIO(table, newline="")))
-    return [{name: cell if name in words else _number(cell) for name, cell in row.items()} for row in rows]
-
-
-def _number(cell: str) -> float | str | None:
-    try:
-        return float(cell) if cell else None
-    except ValueError:
-        return cell
-
-
-def _parts(chart: object, having: str) -> Iterator[Json]:
-    """Yield all objects of a specification that have a key, without looking into its data."""
-    if isinstance(chart, dict):
-        if having in chart:
-            yield chart
-        chart = [part for key, part in chart.items() if key != "values"]
-    if isinstance(chart, list):
-        for part in chart:
-            yield from _parts(part, having)

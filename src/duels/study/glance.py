@@ -3,6 +3,7 @@
 It is small and quick, because every viewer gets it after every vote.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from .duels import iso_time
 from .given import Basis, basis_of
 from .goal import Goal
 from .history import History
-from .leaderboard import certain_ranks, leaderboard
+from .leaderboard import certain_ranks, leaderboard, pair_rows
 from .pace import Pace, measure_pace
 from .record import LEFT, RIGHT
 from .standing import MOST_SHOWN, TOO_EARLY, Standing
@@ -30,6 +31,7 @@ MAPPED = 30  # arms of the map of pairs
 MOST_NAMED = 5  # certain ranks, one by one
 SURE = 0.9  # a chance that makes people ask why there is no verdict
 POINTS_SHOWN = 200  # of the history of a pair
+MOST_OPEN_PAIRS = 10_000  # of a verdict
 Json = dict[str, Any]
 
 
@@ -116,6 +118,11 @@ def look_at(study: Study, estimated: Standing | None = None) -> Glance:
         "map": _map(tally, [arm for _, arm in in_order[:MAPPED]], sure),
     }
     return Glance(shown_now, basis, verdict.void is not None)
+
+
+def describe_verdict(verdict: Verdict) -> Json:
+    """Return a verdict as JSON, with at most 10,000 open pairs: before the first duel all pairs are open."""
+    return dataclasses.replace(verdict, open_pairs=verdict.open_pairs[:MOST_OPEN_PAIRS]).as_dict()
 
 
 def as_of(shown: Json, now: float) -> Json:
@@ -248,16 +255,17 @@ def pair_history(study: Study, first: str, second: str) -> Json:
         second: Another one.
 
     Returns:
-        first, second, wins, losses and ties of the first arm, and `history`: after how many answers of the pair what
-        share of them the first arm had won, a tie being half a win; about 200 points.
+        first, second, wins, losses and ties of the first arm; `lower` and `upper`, the interval of its probability to
+        win, with the study's `confidence`; and `history`: after how many answers of the pair what share of them the
+        first arm had won, a tie being half a win; about 200 points.
 
     Raises:
         UnknownName: If the study has no such arm.
         InvalidInput: If they are the same.
     """
-    names, left, right, answer, answered, votes = study.read(
+    tally, left, right, answer, answered, votes = study.read(
         lambda _, history: (
-            list(history.names),
+            history.tally,
             np.array(history.left),
             np.array(history.right),
             np.array(history.answer),
@@ -265,6 +273,7 @@ def pair_history(study: Study, first: str, second: str) -> Json:
             history.votes_of(np.array(history.answered, np.int64)),
         )
     )
+    names = tally.names
     for name in (first, second):
         if name not in names:
             raise UnknownName("arm", name, names)
@@ -278,6 +287,7 @@ def pair_history(study: Study, first: str, second: str) -> Json:
     tied = answer[those] > RIGHT
     n = np.cumsum(votes)
     share = (np.cumsum(won * votes) + np.cumsum(tied * votes) / 2) / n
+    interval = pair_rows(tally, np.array([i]), np.array([j]), study.goal.confidence)[0]
     few = np.linspace(0, len(n) - 1, min(POINTS_SHOWN, len(n))).round().astype(np.int64)
     return {
         "first": first,
@@ -285,6 +295,9 @@ def pair_history(study: Study, first: str, second: str) -> Json:
         "wins": int(votes[won].sum()),
         "losses": int(votes[~won & ~tied].sum()),
         "ties": int(votes[tied].sum()),
+        "lower": interval.lower,
+        "upper": interval.upper,
+        "confidence": study.goal.confidence,
         "history": [{"answers": int(n[k]), "share": round(float(share[k]), 4)} for k in np.unique(few)],
     }
 

@@ -23,7 +23,7 @@ from .tally import (
 )
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 PAGES = 2**20  # more than the number of arms: a pair's number is first · PAGES + second
 TABLE_ROWS = 10  # arms in a notebook's table
@@ -152,23 +152,6 @@ def find_shares(tally: Tally, ranking: Ranking, confidence: float = 0.95, winner
             other = int(np.flatnonzero(tally.active & (np.arange(len(tally.names)) != arm))[0])
             shares.upper[other] = np.minimum(shares.upper[other], 0.5)
     return shares
-
-
-def rating_table(tally: Tally, named: str | None = None, confidence: float = 0.95) -> "pl.DataFrame":
-    """Return the arms that have ratings in the order of the leaderboard, as the columns that `figures.ratings` draws.
-
-    Args:
-        tally: The counts.
-        named: The arm that the verdict names, which is first.
-        confidence: Of the limits of each arm.
-    """
-    import polars as pl
-
-    ranking = rank_arms(tally, named)
-    rating, limits = ranking.rated.ratings(len(tally.names)), ranking.rated.rating_limits(len(tally.names), confidence)
-    order = [arm for _, arm in ranking.ranks if not np.isnan(rating[arm])]
-    columns = {"rating": rating[order], "lower": limits[0][order], "upper": limits[1][order]}
-    return pl.DataFrame({"arm": [tally.names[arm] for arm in order], **columns, "rank": range(1, len(order) + 1)})
 
 
 def format_rank(row: LeaderboardRow) -> str:

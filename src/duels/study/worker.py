@@ -163,7 +163,6 @@ class Work(Generic[T]):
 UPLOADS = Children(2, 60)
 POLICIES = Children(1, 600)
 PAGES = Children(2, 1, keeps=True)
-PICTURES = Children(1, 30, keeps=True)
 
 
 def is_large(content: bytes) -> bool:
@@ -213,7 +212,7 @@ def stop() -> None:
     """End the child processes, when the server ends."""
     for child in list(_running):
         child.kill()
-    for children in (UPLOADS, POLICIES, PAGES, PICTURES):
+    for children in (UPLOADS, POLICIES, PAGES):
         children.end_idle()
 
 

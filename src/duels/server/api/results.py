@@ -12,8 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from ...continuous.past_duels import parse_duels, write_duels
 from ...continuous.tuning import Tuning
-from ...study.board import verdict_data
-from ...study.glance import pair_history
+from ...study.glance import describe_verdict, pair_history
 from ...study.leaderboard import preferences_page
 from ...study.worker import pack_votes
 from ...votes.written import write_votes
@@ -21,8 +20,7 @@ from ..downloads import attachment
 from ..errors import Refused, error_responses
 from ..keys import KeyId
 from ..page_files import compressed
-from ..pictures import picture
-from ..schemas import Events, Imported, JudgesOut, Leaderboard, Preferences, RankingOut, StandingOut
+from ..schemas import Details, Events, Imported, JudgesOut, Leaderboard, Preferences, RankingOut, StandingOut
 from ..security import Caller, ServiceDep, changing
 from ..tuning_pages import own_glance
 from .studies import Found, FoundAny, StudyPath
@@ -87,7 +85,7 @@ def verdict(
     `words` is the verdict as a sentence. At most 10,000 of the open pairs are listed.
     """
     found = study.verdict(confidence, margin)
-    return {**verdict_data(found), "words": str(found)}
+    return {**describe_verdict(found), "words": str(found)}
 
 
 @router.get("/api/studies/{study}/results")
@@ -133,13 +131,10 @@ def judges(study: FoundAny, service: ServiceDep) -> dict[str, object]:
     return found._asdict() | {name: [one._asdict() for one in rows] for name, rows in lists.items()}
 
 
-@router.get("/api/studies/{study}/board")
-def board(study: Found, service: ServiceDep, confidence: Confidence | None = None, charts: bool = True) -> Response:
-    """Get everything that the dashboard shows of a study, with its charts as Vega-Lite."""
-    found = service.board(study, confidence)
-    if charts:
-        found = found | {"charts": service.charts(found)}
-    return Response(json.dumps(found, ensure_ascii=False), media_type="application/json")
+@router.get("/api/studies/{study}/details", response_model=Details)
+def details(study: Found, service: ServiceDep) -> dict[str, Any]:
+    """Get pairs with their intervals, open questions and answers over time, as the page of results shows on request."""
+    return service.details(study)
 
 
 @router.get("/api/studies/{study}/events", response_model=Events)
@@ -166,17 +161,6 @@ def export(study: FoundAny, format: Literal["csv", "jsonl", "parquet"] = "csv") 
             write_votes(study.votes(), path)
         content = path.read_bytes()
     return Response(content, media_type=KINDS[format], headers=attachment(study.name, f"votes.{format}"))
-
-
-@router.get("/api/studies/{study}/chart", response_class=Response)
-def chart(
-    study: Found,
-    service: ServiceDep,
-    name: Literal["leaderboard", "ratings", "beats", "duels", "champions", "progress", "regret"] = "leaderboard",
-    format: Literal["svg", "png"] = "svg",
-) -> Response:
-    """Download a chart as a picture. One that has nothing to show yet is not found."""
-    return picture(service, study, name, format)
 
 
 @router.post("/api/studies/{study}/import", response_model=Imported, openapi_extra=UPLOAD)

@@ -2,8 +2,9 @@
 
 import { at, call } from "./api.js";
 import { follow, results } from "./live.js";
-import { element } from "./ui.js";
-import { joinUnits } from "./words.js";
+import { updateDetails } from "./details.js";
+import { drawLines, element } from "./ui.js";
+import { joinUnits, percentOf } from "./words.js";
 
 const { study, base } = document.getElementById("main").dataset; // a link to the results has an address of its own
 const numbers = base ?? at(study, "results");
@@ -63,7 +64,7 @@ function drawArms(glance) {
   place("arms-tools").hidden = glance.arms_total <= SEARCHED;
   place("arms").tBodies[0].replaceChildren(...found.map(armRow));
   const left = glance.arms_total - glance.arms.length;
-  place("arms-more").textContent = left ? `${whole(left)} more arms${base ? "" : " are in the tables under Advanced, and in the API"}.` : "";
+  place("arms-more").textContent = left ? `${whole(left)} more arms${base ? "" : " are in the API"}.` : "";
   const ranked = glance.ranked[0].toUpperCase() + glance.ranked.slice(1);
   place("ranks").textContent = glance.ranks;
   place("ranked").textContent = glance.answers
@@ -142,12 +143,6 @@ function drawMap(map) {
   if (focused) table.querySelector(`[data-pair="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
 }
 
-/** Halves are rounded away from 50, so that the two cells of a pair add up to 100. */
-function percentOf(share) {
-  const up = (part) => Math.floor(100 * part + 0.5 + 1e-9);
-  return share < 0.5 ? 100 - up(1 - share) : up(share);
-}
-
 function mapCell(names, i, j, pair, size) {
   if (i === j) return element("td", { class: "same" });
   if (!pair) return element("td", { class: "unmet" }, element("span", { class: "unseen" }, "have not met"));
@@ -184,18 +179,12 @@ function drawPair(pair) {
   const last = points.at(-1);
   const x = (answers) => (width * answers) / last.answers;
   const line = points.map((p, k) => `${k ? "L" : "M"}${x(p.answers).toFixed(1)} ${(height * (1 - p.share)).toFixed(1)}`).join("");
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const words = `${pair.first} won ${whole(pair.wins)}, ${pair.second} won ${whole(pair.losses)}, and ${whole(pair.ties)} were ties.`;
-  const attributes = { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Share of wins of ${pair.first} over time. ${words}`, preserveAspectRatio: "none" };
-  for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, value);
-  for (const [path, kind] of [[`M0 ${height / 2}H${width}`, "half"], [line, "line"]]) {
-    const drawn = document.createElementNS("http://www.w3.org/2000/svg", "path");
-    drawn.setAttribute("d", path);
-    drawn.setAttribute("class", kind);
-    svg.append(drawn);
-  }
+  const paths = [[`M0 ${height / 2}H${width}`, "half"], [line, "line"]];
+  const svg = drawLines(`Share of wins of ${pair.first} over time. ${words}`, width, height, paths);
   const title = element("h3", {}, element("bdi", {}, pair.first), " against ", element("bdi", {}, pair.second));
-  const note = element("p", { class: "soft" }, joinUnits(`${words} The line is the share of ${pair.first}, from 0 % at the bottom to 100 % at the top, after each answer.`));
+  const interval = `${pair.first} wins between ${percentOf(pair.lower)} and ${percentOf(pair.upper)} % of such comparisons, with a confidence of ${Number((100 * pair.confidence).toPrecision(6))} %.`;
+  const note = element("p", { class: "soft" }, joinUnits(`${words} ${interval} The line is the share of ${pair.first}, from 0 % at the bottom to 100 % at the top, after each answer.`));
   place("pair").replaceChildren(title, svg, note);
 }
 
@@ -208,6 +197,7 @@ async function update() {
   if (before.kind !== glance.verdict.kind || before.leader !== glance.verdict.leader) {
     place("news").textContent = glance.verdict.headline;
   }
+  await updateDetails();
 }
 
 place("arms-search").addEventListener("input", () => drawArms(shown));

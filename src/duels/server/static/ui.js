@@ -23,6 +23,20 @@ export function localise(page) {
   }
 }
 
+/** Draws paths, each with a class, as a picture that is as wide as its place; `label` says the same as text. */
+export function drawLines(label, width, height, paths) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const attributes = { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, preserveAspectRatio: "none", class: "lines" };
+  for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, value);
+  for (const [path, kind] of paths) {
+    const drawn = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    drawn.setAttribute("d", path);
+    drawn.setAttribute("class", kind);
+    svg.append(drawn);
+  }
+  return svg;
+}
+
 export function say(place, words, bad = false) {
   place.classList.toggle("bad", bad);
   place.textContent = words;

@@ -68,3 +68,9 @@ export function plainly(error) {
   if (error.status === 422 && error.message.startsWith("body")) return ofFields(error.message);
   return sentence(PLAIN.reduce((text, [pattern, words]) => text.replace(pattern, words), error.message));
 }
+
+/** Halves are rounded away from 50, so that the shares of both arms of a pair add up to 100. */
+export function percentOf(share) {
+  const up = (part) => Math.floor(100 * part + 0.5 + 1e-9);
+  return share < 0.5 ? 100 - up(1 - share) : up(share);
+}
