@@ -2,7 +2,7 @@
 
     python benchmarks/core.py [--quick]
 
-The literal listings of tests/oracles.py run in the same process for a ratio. Figures are the best of two: the machine
+The literal listings of tests/oracles run in the same process for a ratio. Figures are the best of two: the machine
 may be shared. The 64 feature rankers are read from $DUELS_DATA or ../shared/data and left out where they are absent.
 """
 

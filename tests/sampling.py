@@ -1,4 +1,4 @@
-"""Is what a sampling policy chooses from one state distributed as its paper says? And is what it learns of use?"""
+"""Is what a sampling policy chooses from one state distributed as its paper says?"""
 
 from collections import Counter
 
@@ -6,18 +6,7 @@ import numpy as np
 from histories import frozen
 from scipy import stats
 
-from duels.engine import loop
-from duels.policies.kernels import FOREVER
-
 FALSE_ALARM = 1e-6
-
-
-def told(policy, arms, answers, horizon=1000):
-    """The state after these (i, j, outcome)s."""
-    state = policy.start(arms, horizon)
-    for t, (i, j, won) in enumerate(answers, 1):
-        policy.module.update(state, policy.params, t, i, j, won)
-    return state
 
 
 def wins_of(arms, answers):
@@ -75,24 +64,6 @@ def assert_distributed(counts, chances):
     draws = sum(counts.values())
     expected = [draws * chance for chance in chances.values()]
     assert stats.chisquare([counts[cell] for cell in chances], expected).pvalue > FALSE_ALARM, counts
-
-
-def regret_by_half(policy, matrix, horizon, runs):
-    """The mean regret of the first and of the second half of the runs, and the share of right recommendations."""
-    matrix = frozen(matrix)
-    (winner,) = (i for i in range(len(matrix)) if (np.delete(matrix[i], i) > 0.5).all())
-    gaps = matrix[winner] - 0.5
-    play = loop.ready(policy, len(matrix), horizon, matrix)
-    regret, right = np.zeros((runs, 2)), 0
-    for run in range(runs):
-        state, tally = policy.start(len(matrix), horizon), loop.new_tally(len(matrix))
-        coin, luck = loop.streams(7, run)
-        t = 1
-        for half, until in enumerate((horizon // 2, horizon)):
-            t, arm = play(state, policy.params, matrix, tally, t, until, FOREVER, FOREVER, coin, luck, coin)
-            regret[run, half] = (tally.played * gaps).sum() / 2
-        right += arm == winner
-    return regret[:, 0].mean(), (regret[:, 1] - regret[:, 0]).mean(), right / runs
 
 
 def ladder(arms=6, step=0.08):

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-import oracles
 import polars as pl
 import pytest
+from oracles import ORACLES
 from scipy import integrate
 
 import duels
@@ -58,9 +58,10 @@ def svg(chart, folder):
 
 def played(matrix, horizon, seed=0, **parameters):
     """Wins after each step of Algorithm 1 as transcribed: (horizon + 1, K, K)."""
-    coin, luck = loop.streams(seed, 0)
+    parameters = duels.policy("rucb", **parameters).params._asdict()
     wins = np.zeros((horizon + 1, matrix.arms, matrix.arms))
-    for t, (i, j, outcome) in enumerate(oracles.rucb(matrix.array, horizon, coin, luck, **parameters), 1):
+    history = ORACLES["rucb"](matrix.array, horizon, *loop.streams(seed, 0), **parameters)
+    for t, (i, j, outcome) in enumerate(history, 1):
         wins[t] = wins[t - 1]
         if i != j:
             wins[t, i, j] += outcome

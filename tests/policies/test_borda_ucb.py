@@ -1,59 +1,15 @@
-"""UCB on the Borda scores against the literal bandit, by hand, and where the Condorcet winner is another arm."""
+"""UCB on the Borda scores by hand, and where the Condorcet winner is another arm."""
 
 import importlib
-import math
 from copy import deepcopy
 
 import numpy as np
-import oracles
-import pytest
 from histories import frozen
 
 import duels
-from duels import testing
 from duels.engine import loop
-from duels.errors import InvalidInput
 
 borda_ucb = duels.policy(importlib.import_module("duels.policies.borda_ucb"))
-
-
-@pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__)
-def test_conformance(check):
-    check(borda_ucb)
-
-
-def listing(P, horizon, coin, luck, alpha):
-    """UCB1, where pulling i means a duel with another arm drawn uniformly."""
-    K = len(P)
-    plays, wins, history = [0] * K, [0.0] * K, []
-    for t in range(1, horizon + 1):
-        radius = math.sqrt(alpha * math.log(t))
-        index = [w / n + radius * (1 / math.sqrt(n)) if n else math.inf for w, n in zip(wins, plays)]
-        i = oracles.pick([k for k in range(K) if index[k] == max(index)], coin)
-        j = oracles.pick([k for k in range(K) if k != i], coin)
-        plays[i] += 1
-        wins[i] += oracles.duel(P, i, j, luck)
-        history.append((i, j))
-    return history
-
-
-@pytest.mark.parametrize(("arms", "alpha"), [(2, 2.0), (3, 0.5), (6, 2.0)])
-def test_same_duels_as_the_listing(arms, alpha):
-    rng = np.random.default_rng(arms)
-    for seed in range(3):
-        upper = np.triu(rng.random((arms, arms)), 1)
-        P = upper + np.tril(1 - upper.T, -1) + np.eye(arms) / 2
-        coin, luck = loop.streams(seed, 0)
-        expected = listing(P, 600, coin, luck, alpha)
-        chosen = duels.policy(borda_ucb, alpha=alpha)
-        ours, luck_of_ours = loop.streams(seed, 0)
-        state, history = chosen.start(arms), []
-        for t in range(1, 601):
-            i, j = map(int, chosen.module.select(state, chosen.params, t, ours))
-            chosen.module.update(state, chosen.params, t, i, j, oracles.duel(P, i, j, luck_of_ours))
-            history.append((i, j))
-        assert history == expected
-        assert ours.bit_generator.state == coin.bit_generator.state
 
 
 def test_the_index_by_hand():
@@ -90,9 +46,3 @@ def test_finds_the_borda_winner_where_another_arm_is_the_condorcet_winner():
         assert arm == 1
         others += [pulled[0], pulled[1] - pulled[0]]
     assert others[1] < 0.5 * others[0]
-
-
-@pytest.mark.parametrize("alpha", [0.0, -1.0, math.nan, math.inf])
-def test_bad_parameters(alpha):
-    with pytest.raises(InvalidInput, match=r"alpha of borda_ucb is .* expected a positive number"):
-        duels.policy(borda_ucb, alpha=alpha)

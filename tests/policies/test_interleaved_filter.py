@@ -1,47 +1,12 @@
-"""Interleaved Filter against its paper's listing, duel for duel; confidence and succession by hand."""
+"""Interleaved Filter: confidence and succession by hand."""
 
 from copy import deepcopy
 
 import numpy as np
-import oracles
 import pytest
-from histories import assert_same_duels, choices, random_matrix, told
+from histories import choices
 
-from duels import testing
-from duels.engine import loop
 from duels.policies import policy
-
-
-@pytest.mark.parametrize(
-    ("arms", "horizon", "seeds"),
-    [
-        *(pytest.param(*one, range(4), marks=pytest.mark.deep) for one in ((2, 1800), (3, 2400), (6, 3000))),
-        (6, 3000, [0]),
-    ],
-)
-def test_same_duels_as_the_listing(arms, horizon, seeds):
-    for seed in seeds:
-        assert_same_duels("interleaved_filter", random_matrix(arms, seed), horizon, seed)
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("arms", [2, 3, 4, 8, 13])
-def test_same_duels_as_the_listing_at_length(arms):
-    for seed in range(10, 20):
-        matrix = random_matrix(arms, seed, spread=0.2 + 0.3 * (seed % 2))
-        assert_same_duels("interleaved_filter", matrix, 3000, seed)
-
-
-def test_the_listing_reaches_every_corner():
-    """Incumbents are succeeded and duel themselves in the runs above; else they would prove little."""
-    histories = [oracles.interleaved_filter(random_matrix(3, seed), 2400, *loop.streams(seed, 0)) for seed in range(4)]
-    assert any(won is None for history in histories for _, _, won in history)
-    assert any(len({incumbent for incumbent, _, _ in history}) > 1 for history in histories)
-
-
-@pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__)
-def test_conformance(check):
-    check(policy("interleaved_filter"))
 
 
 def test_interleaved_filter_by_hand():
@@ -88,8 +53,3 @@ def test_interleaved_filter_ignores_duels_without_the_incumbent():
     for pair in ((x, y), (y, x), (b, b)):
         chosen.module.update(state, chosen.params, 1, *pair, 1.0)
     np.testing.assert_equal(state, before)
-
-
-def test_recommendation_before_the_first_step_favours_nobody():
-    chosen, state = told("interleaved_filter", 4, [])
-    assert {int(chosen.module.recommend(state, np.random.default_rng(s))) for s in range(100)} == {0, 1, 2, 3}

@@ -1,118 +1,18 @@
-"""MergeRUCB against its paper's listing, duel for duel, and by hand."""
+"""MergeRUCB: its constant, eliminations, batches and their merging by hand."""
 
 import importlib
 import math
 
 import numpy as np
 import pytest
-from histories import compiled_history, frozen, random_matrix, winners
-from oracles import duel, pick
+from histories import frozen
 
 import duels
-from duels import testing, theory
+from duels import theory
 from duels.engine import loop
 from duels.policies import merge_rucb
 
 MERGE_RUCB = duels.policy(importlib.import_module("duels.policies.merge_rucb"))
-
-
-def shuffled(m, coin):
-    order = []
-    for k in range(m):
-        place = pick(range(k + 1), coin)
-        order.append(k)
-        order[place], order[k] = k, order[place]
-    return order
-
-
-def merged(batches, p, coin):
-    """Smallest with largest, as long as a batch has at most 3p/2 arms; again while one has p/2 or fewer."""
-    while True:
-        batches = [list(batch) for batch in batches]
-        rank = sorted(shuffled(len(batches), coin), key=lambda m: len(batches[m]))
-        count = len(batches)
-        while len(rank) > 1:
-            small, large = rank[0], rank[-1]
-            rank = rank[:-1]
-            if 2 * (len(batches[small]) + len(batches[large])) <= 3 * p:
-                batches[large] += batches[small]
-                batches[small] = []
-                rank = rank[1:]
-        batches = [batch for batch in batches if batch]
-        if len(batches) in (1, count) or 2 * min(map(len, batches)) > p:
-            return batches
-
-
-def listing(P, horizon, coin, luck, alpha=1.01, delta=0.01, batch=4):
-    K = len(P)
-    W = np.zeros((K, K))
-    log_C = math.log((4 * alpha - 1) * K**2 / ((2 * alpha - 1) * delta)) / (2 * alpha - 1)
-    order = shuffled(K, coin)
-    batches = [order[k : k + batch] for k in range(0, K, batch)]
-    S, turn, history, merges, singles = 1, 0, [], 0, 0
-
-    def lost(i, j, L):
-        n = W[i, j] + W[j, i]
-        return n > 0 and W[i, j] < W[j, i] and (W[j, i] - W[i, j]) ** 2 / (4 * n) > L  # u_ij < ½
-
-    for t in range(1, horizon + 1):
-        L = alpha * np.logaddexp(math.log(t), log_C)
-        before = sum(map(len, batches))
-        batches = [[i for i in b if not any(lost(i, j, L) for j in b if j != i)] for b in batches]
-        left = sum(map(len, batches))
-        few = left <= K / 2**S or left == len(batches)
-        if left < before and few and len(batches) > 1:
-            batches = merged(batches, batch, coin)
-            S, turn, merges = S + 1, 0, merges + 1
-        if left == 1:
-            history.append((batches[0][0], batches[0][0], None))
-            continue
-        m = turn % len(batches)
-        turn = m + 1
-        if len(batches[m]) == 1:
-            history.append((batches[m][0], batches[m][0], None))
-            singles += 1
-            continue
-        c = pick(batches[m], coin)
-        u = {}
-        for j in batches[m]:
-            n = W[j, c] + W[c, j]
-            if j != c:
-                u[j] = W[j, c] / n + math.sqrt(L) / math.sqrt(n) if n else 2.0
-        d = pick([j for j in u if u[j] == max(u.values())], coin)
-        won = duel(P, c, d, luck)
-        W[c, d] += won
-        W[d, c] += 1 - won
-        history.append((c, d, won))
-    return history, merges, singles
-
-
-@pytest.mark.parametrize(
-    ("arms", "horizon", "parameters"),
-    [
-        (2, 400, {"delta": 0.5}),
-        (5, 1500, {"delta": 0.9, "alpha": 3.0}),
-        (8, 2500, {"delta": 0.9, "alpha": 2.0}),
-        (9, 2500, {"delta": 0.9, "alpha": 2.0}),
-        (21, 5000, {"delta": 0.9, "alpha": 1.01, "batch": 3}),
-        (24, 1000, {}),
-        (9, 300, {"alpha": 0.51}),
-    ],
-)
-def test_same_duels_as_the_listing(arms, horizon, parameters):
-    chosen = duels.policy(MERGE_RUCB, **parameters)
-    merges = alone = 0
-    for seed in (1, 2, 3):
-        matrix = random_matrix(arms, seed)
-        coin, luck = loop.streams(seed, 0)
-        expected, times, singles = listing(matrix, horizon, coin, luck, **parameters)
-        history, coin_state, luck_state = compiled_history(chosen, matrix, horizon, seed)
-        assert history == winners(expected)
-        assert coin_state == coin.bit_generator.state
-        assert luck_state == luck.bit_generator.state
-        merges, alone = merges + times, alone + singles
-    assert merges > 0 or arms in (2, 24) or parameters.get("alpha") == 0.51
-    assert alone > 0 or merges == 0  # batches of one arm had turns
 
 
 def told(answers, arms=3, **parameters):
@@ -223,30 +123,3 @@ def test_batches_stay_a_partition(arms):
     assert state.left[0] == 1
     assert state.place[0] == 0
     assert max(sizes) <= 6
-
-
-def test_finds_the_winner_with_sublinear_regret():
-    """Every arm beats the ones after it with probability 0.8.
-
-    In 200 other runs the mean of ten was 32 standard errors clear of the bound: a false alarm in 10¹⁰ or fewer.
-    """
-    rank = np.arange(8)
-    matrix = np.where(rank[:, None] < rank, 0.8, 0.2) + 0.3 * np.eye(8)
-    results = duels.simulate(matrix, MERGE_RUCB, horizon=20_000, runs=10, checkpoints=[10_000], seed=1)
-    half, full = results.summarise()["regret"].to_list()
-    assert full - half < 0.5 * half
-    assert results.final()["accuracy"].item() == 1
-
-
-@pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__)
-def test_conformance(check):
-    check(MERGE_RUCB)
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [({"alpha": 0.5}, "above 0.5"), ({"delta": 0}, "between 0 and 1"), ({"batch": 1}, "2 arms or more")],
-)
-def test_parameters(spec, message):
-    with pytest.raises(duels.InvalidInput, match=message):
-        duels.policy(MERGE_RUCB, **spec)

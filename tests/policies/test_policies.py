@@ -5,6 +5,7 @@ import pickle
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import duels
@@ -74,6 +75,64 @@ def test_bad_names_and_parameters(spec, message):
     assert message in str(caught.value)
 
 
+NOT_POSITIVE = (0.0, -1.0, math.nan, math.inf)
+BAD = [
+    *(
+        (policy, name, value, f"{name} of {policy} is {value}: expected a positive ")
+        for policy, name in (
+            *(("ccb", "alpha"), ("borda_ucb", "alpha"), ("multisbm", "alpha"), ("sparring", "alpha")),
+            *(("rcs", "alpha"), ("dts", "alpha"), ("dts_plus", "alpha"), ("self_sparring", "eta")),
+            ("versatile_db", "rate"),
+        )
+        for value in NOT_POSITIVE
+    ),
+    *(
+        ("rex3", "gamma", value, f"gamma of rex3 is {value}: expected at most 1/2")
+        for value in (-0.1, 0.6, *NOT_POSITIVE[2:])
+    ),
+    ("kl_rucb", "alpha", 0, "expected a positive number"),
+    *((policy, "alpha", 0, f"alpha of {policy} is 0.0: expected a positive number") for policy in ("rmed2", "rmed2fh")),
+    ("rmed2", "alpha", -1, "positive number"),
+    *(
+        (policy, "scale", -1, f"scale of {policy} is -1.0: expected 0 or a positive number")
+        for policy in ("rmed1", "rmed2", "rmed2fh")
+    ),
+    ("rmed1", "power", -0.1, "expected 0 or a positive number"),
+    *(("ecw_rmed", name, -1, "expected 0 or a positive number") for name in ("alpha", "beta")),
+    ("rcs", "fallback", "all", "expected 'crowned'"),
+    ("rcs", "unplayed", 0.5, "above 0.5"),
+    ("scb", "factor", 0, "positive number"),
+    ("scb", "first", 1, "2 steps"),
+    ("scb", "test", "x", "'hoeffding'"),
+    ("merge_rucb", "alpha", 0.5, "above 0.5"),
+    ("merge_rucb", "delta", 0, "between 0 and 1"),
+    ("merge_rucb", "batch", 1, "2 arms or more"),
+    *(("merge_dts", "alpha", value, "alpha of merge_dts is") for value in (0.0, math.nan)),
+    *(("merge_dts", "c", value, "c of merge_dts is") for value in (0.0, math.inf)),
+    ("merge_dts", "delta", 1.0, "delta of merge_dts is 1.0"),
+    ("merge_dts", "delta", 0.1, "alpha of merge_dts is 0.262144: delta needs alpha > 0.5"),
+    ("merge_dts", "batch", 1, "batch of merge_dts is"),
+    ("winner_stays", "variant", "mild", "'weak'"),
+    *(("winner_stays", "beta", value, "above 1") for value in (1.0, -2)),
+    *(("verdict", "confidence", value, f"confidence of verdict is {value}") for value in (0.0, 1.0, math.nan)),
+    *(("verdict", "margin", value, f"margin of verdict is {value}") for value in (-0.1, 0.5)),
+]
+
+
+@pytest.mark.parametrize(("name", "parameter", "value", "message"), BAD)
+def test_bad_parameters(name, parameter, value, message):
+    with pytest.raises(InvalidInput) as caught:
+        policy(name, **{parameter: value})
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_recommendation_before_the_first_step_favors_nobody(name):
+    chosen = policy(name)
+    state = chosen.start(4, 1000)
+    assert {int(chosen.module.recommend(state, np.random.default_rng(s))) for s in range(100)} == {0, 1, 2, 3}
+
+
 def test_policies_can_be_pickled(tmp_path):
     (tmp_path / "mine.py").write_text(
         Path(policy("random").module.__file__).read_text().replace(".kernels", "duels.policies.kernels")
@@ -118,5 +177,6 @@ def test_a_module_must_obey_the_contract():
 
 
 def test_every_module_has_a_file_of_tests():
-    modules = {path.stem for path in Path(rucb.__file__).parent.glob("*.py")} - {"__init__"}
+    """Of `random` all is in the tables."""
+    modules = {path.stem for path in Path(rucb.__file__).parent.glob("*.py")} - {"__init__", "random"}
     assert modules <= {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}

@@ -1,45 +1,10 @@
-"""Condorcet SAVAGE against its paper's rule, duel for duel; eliminations by hand."""
+"""Condorcet SAVAGE: eliminations by hand."""
 
 import math
 
 import numpy as np
-import oracles
 import pytest
-from histories import assert_same_duels, choices, random_matrix, told
-
-from duels import testing
-from duels.engine import loop
-from duels.policies import policy
-
-VARIANTS = ["savage", "savage:delta=0.2", "savage:delta=0.2,sampling=least"]
-
-
-@pytest.mark.parametrize("spec", VARIANTS)
-@pytest.mark.parametrize(("arms", "horizon"), [(2, 300), (3, 400), (6, 500)])
-def test_same_duels_as_the_listing(spec, arms, horizon):
-    for seed in range(4):
-        assert_same_duels(spec, random_matrix(arms, seed), horizon, seed)
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("spec", VARIANTS)
-@pytest.mark.parametrize("arms", [2, 3, 4, 8, 13])
-def test_same_duels_as_the_listing_at_length(spec, arms):
-    for seed in range(10, 20):
-        matrix = random_matrix(arms, seed, spread=0.2 + 0.3 * (seed % 2))
-        assert_same_duels(spec, matrix, 3000, seed)
-
-
-def test_the_listing_reaches_every_corner():
-    """Arms duel themselves in the runs above; else they would prove little."""
-    histories = [oracles.savage(random_matrix(3, seed), 400, *loop.streams(seed, 0), delta=0.2) for seed in range(4)]
-    assert any(won is None for history in histories for _, _, won in history)
-
-
-@pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("spec", ["savage", "savage:sampling=least"])
-def test_conformance(check, spec):
-    check(policy(spec))
+from histories import choices, told
 
 
 def test_savage_by_hand():
@@ -81,8 +46,3 @@ def test_savage_bounds_by_hand():
 def test_least_sampling_takes_answers_the_other_way_round():
     chosen, state = told("savage:sampling=least", 3, [(1, 0, 1.0)])
     assert choices(chosen, state, 2) == {(0, 2), (1, 2)}
-
-
-def test_recommendation_before_the_first_step_favours_nobody():
-    chosen, state = told("savage", 4, [])
-    assert {int(chosen.module.recommend(state, np.random.default_rng(s))) for s in range(100)} == {0, 1, 2, 3}

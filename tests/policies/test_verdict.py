@@ -1,39 +1,15 @@
-"""The asking rule: conformance, its listing, steps worked by hand, and what a study tells it."""
+"""The asking rule: steps worked by hand, and what a study tells it."""
 
 import math
 
 import numpy as np
 import pytest
-from histories import assert_same_duels, choices, random_matrix, told
+from histories import choices, told
 
 import duels
 from duels.policies import evidence, verdict
-from duels.testing import CHECKS
 
 VERDICT = duels.policy(verdict)
-CYCLE = np.array([[0.5, 0.9, 0.1], [0.1, 0.5, 0.9], [0.9, 0.1, 0.5]])
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_conformance(check):
-    check(VERDICT)
-
-
-@pytest.mark.parametrize(("arms", "horizon", "spread"), [(2, 300, 0.3), (4, 600, 0.4), (7, 900, 0.45)])
-def test_same_duels_as_the_listing(arms, horizon, spread):
-    for seed in range(3):
-        assert_same_duels("verdict", random_matrix(arms, seed, spread=spread), horizon, seed)
-
-
-@pytest.mark.parametrize("spec", ["verdict:margin=0.1", "verdict:confidence=0.6", "verdict:confidence=0.3,margin=0.2"])
-def test_same_duels_as_the_listing_with_parameters(spec):
-    for seed in range(3):
-        assert_same_duels(spec, random_matrix(5, seed, spread=0.3), 500, seed)
-
-
-def test_same_duels_as_the_listing_without_a_winner():
-    for seed in range(3):
-        assert_same_duels("verdict", CYCLE, 400, seed)
 
 
 CERTAIN = 14  # wins in a row: with three arms or more a pair is certain at M = 41
@@ -185,21 +161,6 @@ def test_a_study_sets_its_goal():
     assert not VERDICT.asks_for(0.9, 0.0)
     assert not duels.policy("rucb").with_goal(0.95, 0.0).asks_for(0.95, 0.0)
     assert str(duels.policy("rucb").with_goal(0.9, 0.02)) == "rucb"
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"confidence": 1.0}, "confidence of verdict is 1.0"),
-        ({"confidence": 0.0}, "confidence of verdict"),
-        ({"confidence": math.nan}, "confidence of verdict"),
-        ({"margin": -0.1}, "margin of verdict is -0.1"),
-        ({"margin": 0.5}, "margin of verdict"),
-    ],
-)
-def test_parameters(given, message):
-    with pytest.raises(duels.InvalidInput, match=message):
-        duels.policy(verdict, **given)
 
 
 def test_it_never_meets_itself():

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from histories import frozen
-from oracles import helpful
+from oracles.verdict import helpful
 
 import duels
 from duels.engine import loop
