@@ -138,7 +138,7 @@ def check_skip(policy: Policy) -> None:
 
 
 def check_pure(policy: Policy) -> None:
-    """The state depends only on the coin and the outcomes; `recommend`, `bounds` and `champions` do not change it."""
+    """The state depends only on the coin and the outcomes; `recommend` and `bounds` do not change it."""
     matrix = _ladder(4)
     first, second = _Game(policy, matrix, seed=1), _Game(policy, matrix, seed=1)
     for _ in range(400):
@@ -146,8 +146,7 @@ def check_pure(policy: Policy) -> None:
         seen = deepcopy(first.state)
         first.recommendation()
         first.bounds()
-        first.champions()
-        _must_agree(policy, seen, first.state, "`recommend`, `bounds` or `champions` changes the state")
+        _must_agree(policy, seen, first.state, "`recommend` or `bounds` changes the state")
     for t, i, j, won in first.history:
         if second.choice() != (i, j):
             raise ConformanceError(
@@ -268,13 +267,6 @@ class _Game:
             lower, upper = bounds(self.state, self.policy.params, self.t)
             if not (lower.shape == upper.shape == self.matrix.shape and (lower <= upper + 1e-12).all()):
                 raise ConformanceError(f"{self.policy}: `bounds` must return two (K, K) arrays, the lower one first")
-
-    def champions(self) -> None:
-        champions = self.policy.kernel("champions")
-        if champions is not None:
-            found = np.asarray(champions(self.state, self.policy.params, self.t))
-            if found.shape != (len(self.matrix),) or found.dtype != np.bool_:
-                raise ConformanceError(f"{self.policy}: `champions` must return a (K,) array of bool")
 
 
 def _played(

@@ -28,7 +28,6 @@ COLUMNS = 3  # panels in a row
 NUMBERED = 60  # the most arms whose cells have names and numbers
 SMALL = 8  # points: the type in small cells
 AROUND = 3  # the space around a number in its cell
-TWO_LINES = 26  # points: the least height of a cell with a number and a count
 CELLS = 520  # the width of a large heat map
 LOWEST, SQUAT = 105, 80  # the least heights of a panel, and of one that stands below others
 PAGE, OTHERS, BETWEEN = 640, 140, 44  # heights of a page, of titles and legends, and of what is between two panels
@@ -36,13 +35,9 @@ NARROWEST = 20  # the least width of a panel
 NAME = 0.25  # of a figure's width, for the name of an arm
 TRIES, CLOSE = 8, 1.5  # attempts to fit a figure into its width, and how many points less is close enough
 ENDINGS = (".png", ".svg", ".pdf", ".html", ".json")
-PALE = 0.35  # the opacity of faded cells
 GRADIENT = 160  # the width of a colour scale in a legend
 IS_POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-9"
 # 0.1, 1, 10, 1k, 10M, 1e9. (The format "~s" alone would print 100m for 0.1 and 1G for 1e9.)
-PERCENT = "round(100 * datum.value) + ' %'"  # labels of axes and legends
-FEW = 5  # answers: a cell with fewer is grey
-NO_COLOUR = "#E4E4E4"  # of cells that say too little
 NUMBER = (
     "datum.value > 999999999 ? replace(format(datum.value, '.0e'), '+', '') : "
     "datum.value >= 999.5 ? format(datum.value, '~s') : format(datum.value, '~g')"
@@ -138,9 +133,7 @@ class Cells(NamedTuple):
     dark: Callable[[float], bool]  # whether the colour is so dark that text on it must be white
 
 
-def probabilities(
-    column: str, reach: float, title: Sequence[str], style: Style = PLAIN, in_percent: bool = False
-) -> Cells:
+def probabilities(column: str, reach: float, title: Sequence[str], style: Style = PLAIN) -> Cells:
     """Show probabilities up to `reach` from ½: blue above ½, white at ½, vermilion below."""
     ends = [0.5 - reach, 0.5, 0.5 + reach]
     usual = [VERMILION, "#F7F7F7", BLUE]
@@ -148,11 +141,9 @@ def probabilities(
         raise InvalidInput(f"colors is {cut(style.colors)}: expected three colours, for the least, ½ and the most")
     scale = alt.Scale(domain=ends, range=list(style.colors) or usual, interpolate="lab")
     shown = list(title) if style.width is None and style.legend != "bottom" else " ".join(title)
-    labels: Options = {"labelExpr": PERCENT} if in_percent else {"format": ".2f"}
-    legend = alt.Legend(title=shown, values=ends, **labels, **_scale_legend(style))
+    legend = alt.Legend(title=shown, values=ends, format=".2f", **_scale_legend(style))
     colour = alt.Color(f"{column}:Q", scale=scale, legend=legend)
-    text = (lambda p: str(percent(p))) if in_percent else hundredths
-    return Cells(colour, text, lambda p: str(percent(p)), lambda p: abs(p - 0.5) > 0.65 * reach)
+    return Cells(colour, hundredths, lambda p: str(percent(p)), lambda p: abs(p - 0.5) > 0.65 * reach)
 
 
 def _scale_legend(style: Style) -> Options:
@@ -233,14 +224,10 @@ def heat_map(
     best: str = "",
     style: Style = PLAIN,
     grid: Grid | None = None,
-    faded: str = "",
-    met: str = "",
 ) -> alt.LayerChart:
     """Draw a column of numbers as cells at `row` and `column`, in the given order, with the best arm's row outlined.
 
-    Where there are too many arms to read their names, only the best one's is there. If `faded` names a column, the
-    cells where it is 1 are pale. If `met` names a column of counts, they stand below the numbers in large cells, and
-    cells with a count below `FEW` are grey.
+    Where there are too many arms to read their names, only the best one's is there.
     """
     step, texts, size, _ = grid or grid_of(len(order), rows[number], cells, style, grow=False)
     names_size = style.text if step >= 1.15 * style.text else SMALL
@@ -256,35 +243,19 @@ def heat_map(
     x = alt.X("column:N", title=None, scale=scale, axis=above)
     y = alt.Y("row:N", title=None, scale=scale, axis=alt.Axis(labelOverlap=False, **names, **look))
     if texts:
-        rows = rows.with_columns(pl.Series("text", texts, dtype=pl.String), ink=_inks(rows, number, cells, faded))
+        inks = ["white" if cells.dark(value) else "black" for value in rows[number]]
+        rows = rows.with_columns(pl.Series("text", texts, dtype=pl.String), pl.Series("ink", inks, dtype=pl.String))
     chart = alt.Chart(table(rows)).encode(x, y)
-    few = f"datum.{met} < {FEW}" if met else "false"
-    colour = alt.condition(few, alt.value(NO_COLOUR), cells.colour) if met else cells.colour
-    tooltip = ["row:N", "column:N", f"{number}:Q", *([f"{met}:Q"] if met else [])]
-    drawn = chart.mark_rect().encode(color=colour, tooltip=tooltip)
-    if faded:
-        pale = f"datum.{faded} == 1 && !({few})"
-        drawn = drawn.encode(opacity=alt.condition(pale, alt.value(PALE), alt.value(1)))
-    layers = [drawn]
+    layers = [chart.mark_rect().encode(color=cells.colour, tooltip=["row:N", "column:N", f"{number}:Q"])]
     if texts:
-        counted = met and step >= TWO_LINES
         # The usual colours are known; of others Vega knows how dark they are.
         dark = f"luminance(scale('color', datum.{number})) < 0.18" if style.colors else "datum.ink == 'white'"
-        ink = alt.condition(f"{dark} && !({few})" if met else dark, alt.value("white"), alt.value("black"))
-        layers.append(chart.mark_text(fontSize=size, dy=-5 if counted else 0).encode(text="text:N", color=ink))
-        if counted:
-            small = chart.mark_text(fontSize=0.75 * size, dy=8)
-            layers.append(small.encode(text=alt.Text(f"{met}:Q", format=",.6~g"), color=ink))
+        ink = alt.condition(dark, alt.value("white"), alt.value("black"))
+        layers.append(chart.mark_text(fontSize=size).encode(text="text:N", color=ink))
     if best:
         outline = alt.Chart(values([{"row": best}])).mark_rect(fill=None, stroke="black", strokeWidth=min(2, step / 6))
         layers.append(outline.encode(y, x=alt.value(0), x2=alt.value("width")))
     return layered(*layers, width=alt.Step(step), height=alt.Step(step))
-
-
-def _inks(rows: pl.DataFrame, number: str, cells: Cells, faded: str) -> pl.Series:
-    """The colour of each cell's text."""
-    pale = rows[faded] == 1 if faded else pl.repeat(False, len(rows), eager=True)
-    return pl.Series(["white" if cells.dark(n) and not dim else "black" for n, dim in zip(rows[number], pale)])
 
 
 def axis_of_arms(names: Iterable[str], style: Style, room: float, share: float = NAME) -> Options:

@@ -1,7 +1,7 @@
 """Policies by name. A policy is a module that follows the policy contract; its parameters are part of its name.
 
 A module defines `Params` (a NamedTuple with defaults), `init`, `select`, `update` and `recommend`. It may define
-`skip`, `wait`, `bounds`, `champions`, `explored` and `check`, and the constants `NAME`, `NEEDS_HORIZON`, `ASSUMES`,
+`skip`, `wait`, `bounds`, `explored` and `check`, and the constants `NAME`, `NEEDS_HORIZON`, `ASSUMES`,
 `BASELINE`, `PAPER`, `LIVE`, `LIVE_TIES`, `GOAL` and `THEORY_ALPHA`. See docs/policies.md. A module that combines other
 policies defines `wrap(given)` instead, which returns the module to play.
 """
@@ -35,7 +35,6 @@ ARGUMENTS = {
     "skip": "state, params, t",
     "wait": "state, params, i, j",
     "bounds": "state, params, t",
-    "champions": "state, params, t",
     "explored": "state",
     "check": "params",
     "restart": "state, params, horizon",

@@ -165,8 +165,3 @@ def bounds(state, params, t):
         upper[i, j] = kl_upper(state.wins[i, j] / n, n, budget)
     np.fill_diagonal(upper, 0.5)
     return 1.0 - upper.T, upper
-
-
-def champions(state, params, t):
-    """Return the potential champions as a (K,) bool array: the arms with no u_ij < ½."""
-    return state.worst <= 2.0 * params.alpha * math.log(t)

@@ -241,14 +241,6 @@ def bounds(state, params, t):
     return intervals(state.wins, params.alpha * math.log(t), params.unplayed)
 
 
-def champions(state, params, t):
-    """Return the potential champions as a (K,) bool array: the arms with no u_ij < ½.
-
-    This is the comparison that `select` makes; u < ½ itself rounds differently at late times.
-    """
-    return state.worst <= params.alpha * math.log(t)
-
-
 def intervals(wins, limit, unplayed):
     n = wins + wins.T
     played = np.maximum(n, 1.0)

@@ -275,11 +275,6 @@ def _upper(wins, level):
     return high
 
 
-def champions(state, params, t):
-    """Return the arms that may still be the winner as a (K,) bool array: those without a certain loss."""
-    return state.losses == 0
-
-
 def recommend(state, rng):
     """Of the arms with the fewest certain losses the one that won or lost the most duels, ties at random."""
     fewest = state.losses[0]
