@@ -134,15 +134,15 @@ def test_every_policy_has_its_page():
 
 
 def test_every_policy_has_its_row():
-    """With its horizon in the table of policies, and by name in that of the README."""
+    """In the table of policies, with its horizon."""
     rows = re.findall(
         r"^\| \[`(\w+)`\]\(policies/\1\.md\) \|.*?\| (.*?) \|", (DOCS / "policies.md").read_text(), re.MULTILINE
     )
     assert dict(rows) == {name: "needed" if duels.policy(name).needs_horizon else "not needed" for name in BUILT_IN}
-    named = re.findall(
-        r"`(\w+)[:`]", "".join(re.findall(r"^\| `.*? \|", (ROOT / "README.md").read_text(), re.MULTILINE))
-    )
-    assert [name for name in BUILT_IN if name not in named] == []
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_bytes()) < 9000
 
 
 def test_simulate_s_arguments_are_all_explained():
