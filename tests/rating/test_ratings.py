@@ -9,12 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
-from rating.vote_tables import ELO, NAMES, TABLE, THETA, VOTES, tables
+from rating.vote_tables import NAMES, TABLE, THETA, VOTES, tables
 from scipy.special import expit
 
 import duels
 from duels.errors import InvalidInput
-from duels.rating.elo import elo, elo_rounds, play_votes
 from duels.rating.estimates import normal_quantile
 from duels.study.tally import as_tally
 
@@ -169,32 +168,6 @@ def test_only_ties():
     assert table["rank"].to_list() == [1, 1]
 
 
-def test_elo_is_that_of_evalica():
-    table = duels.ratings(VOTES, model="elo", rounds=20)
-    assert table.columns == COLUMNS
-    assert_allclose(by_arm(table), ELO, atol=1e-9)
-    assert_allclose(by_arm(duels.ratings(VOTES, model="elo", anchor="d", rounds=20)), 1000 + ELO - ELO[3], atol=1e-9)
-    votes = duels.read_votes(VOTES)
-    outcome = np.array([1, 0, 0.5, 0.5])[votes.winner]
-    assert (play_votes(5, votes.left, votes.right, outcome) == elo(5, votes.left, votes.right, votes.winner)).all()
-
-
-def test_elo_depends_on_the_order():
-    assert np.abs(by_arm(duels.ratings(VOTES[::-1], model="elo", rounds=10)) - ELO).max() > 0.01
-
-
-def test_rounds_of_elo_are_drawn_in_order():
-    """Of n equal votes, any draw of n is the same; of two kinds in two halves, draws differ but never swap halves."""
-    same = np.zeros(50, dtype=np.int64), np.ones(50, dtype=np.int64), np.zeros(50, dtype=np.int8)
-    found = elo_rounds(2, *same, 5, np.random.default_rng(1))
-    assert (found == elo(2, *same)[:, None]).all()
-    halves = np.repeat([0, 1], 200).astype(np.int8)
-    first, second = np.zeros(400, dtype=np.int64), np.ones(400, dtype=np.int64)
-    ended = elo_rounds(2, first, second, halves, 50, np.random.default_rng(2))
-    assert (ended[0] < ended[1]).all()  # the later half decides
-    assert ended.std() > 0
-
-
 def test_the_bootstrap_has_a_seed():
     one, same, other = (duels.ratings(VOTES * 5, interval="bootstrap", seed=seed) for seed in (1, 1, 2))
     assert one.equals(same)
@@ -208,13 +181,15 @@ def test_the_bootstrap_has_a_seed():
         ({"model": "bradley"}, "unknown model of ratings 'bradley'. Did you mean 'bradley-terry'?"),
         ({"scale": "points"}, "unknown scale of ratings 'points'. Known: elo, logit, probability."),
         ({"interval": "wald"}, "unknown kind of interval 'wald'"),
-        ({"model": "elo", "interval": "sandwich"}, "which has no likelihood: expected 'bootstrap'"),
         ({"confidence": 95}, "confidence is 95: expected a number above 0 and below 1"),
         ({"anchor": "f"}, "unknown arm 'f'"),
         ({"anchor": ("a", "1200")}, "anchor is ('a', '1200'): expected an arm, or an arm and its rating"),
         ({"anchor": ("a", 0.5), "scale": "probability"}, "expected only an arm, whose rating is ½"),
         ({"rounds": 5}, "rounds is 5"),
-        ({"covariates": ["length"], "model": "elo"}, "covariates with model 'elo': expected 'bradley-terry'"),
+        (
+            {"covariates": ["length"], "model": "rao-kupper"},
+            "covariates with model 'rao-kupper': expected",
+        ),
         ({"covariates": 3}, "covariates is 3: expected a list of columns"),
         ({"covariates": [("a", "b", "c")]}, "expected a column that is already left minus right"),
     ],
@@ -224,10 +199,9 @@ def test_what_is_refused(options, said):
         duels.ratings(VOTES, **options)
 
 
-def test_counts_have_no_order_and_no_columns():
+def test_counts_have_no_columns():
     tally = as_tally(["x", "y"], [[0, 2], [1, 0]])
     for options, said in (
-        ({"model": "elo"}, "depends on the order of the votes, but these are counts"),
         ({"by": "language"}, "by needs single votes, but these are counts"),
         ({"covariates": ["length"]}, "covariates needs single votes"),
     ):
@@ -266,7 +240,7 @@ def test_tables_by_a_column(tmp_path):
     assert duels.ratings(LANGUAGES, by="n.a")["n.a"].unique().sort().to_list() == list(range(7))
 
 
-@pytest.mark.parametrize("model", ["bradley-terry", "rao-kupper", "elo"])
+@pytest.mark.parametrize("model", ["bradley-terry", "rao-kupper"])
 def test_arms_that_only_tied_are_named(model):
     """Their intervals are those of the arms that they tied with, or have no width at all."""
     votes = [*VOTES, ("a", "level", "tie"), ("level", "a", "both_bad")]
@@ -330,7 +304,7 @@ def test_a_category_without_limits_is_named():
 
 @pytest.mark.skipif(not CROWD.exists(), reason="the crowd's votes are not here")
 def test_gpt_4_is_first_in_the_crowds_votes():
-    for options in ({}, {"model": "rao-kupper"}, {"model": "elo"}):
+    for options in ({}, {"model": "rao-kupper"}):
         table = duels.ratings(CROWD, **options)
         assert table.height == 59
         assert table["arm"][0] == "GPT 4"

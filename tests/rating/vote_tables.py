@@ -24,8 +24,6 @@ VOTES = [
 # choix 0.4.1: ilsr_pairwise(5, data, alpha=0, tol=1e-13), each win twice, a tie once each way.
 # evalica 0.4.2: log of bradley_terry(..., tolerance=1e-14, limit=100_000). Both minus their mean, equal to 1e-12.
 THETA = np.array([0.198476675763, -0.095882884359, 0.017075622946, -0.246535777679, 0.126866363329])
-# evalica 0.4.2: elo(...), with its defaults: 1000, base 10, scale 400, k = 4.
-ELO = np.array([1002.957234297946, 998.35148487986, 1002.117736935422, 994.631886618879, 1001.941657267893])
 
 
 def tables(arms, *counts):

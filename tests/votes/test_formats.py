@@ -253,13 +253,6 @@ def test_counts_that_are_none(tmp_path, bad):
         read_votes(path)
 
 
-def test_elo_needs_votes_in_their_order(tmp_path):
-    path = tmp_path / "counts.csv"
-    path.write_text("left,right,wins_left,wins_right\na,b,10,20\n")
-    with pytest.raises(InvalidInput, match="model 'elo' depends on the order of the votes, but these are counts"):
-        duels.ratings(path, model="elo")
-
-
 def test_the_query_in_the_documentation(tmp_path, monkeypatch):
     """The one for DuckDB, run: its counts are the votes. Those for BigQuery and Spark differ in names only."""
     import duckdb

@@ -64,7 +64,7 @@ def analyse(
 
 def ratings(
     file: VotesArgument,
-    model: Annotated[str, typer.Option(help="bradley-terry, rao-kupper or elo.")] = "bradley-terry",
+    model: Annotated[str, typer.Option(help="bradley-terry or rao-kupper.")] = "bradley-terry",
     scale: Annotated[str, typer.Option(help="elo, logit or probability.")] = "elo",
     anchor: Annotated[str | None, typer.Option(help="An arm whose rating is fixed at 1000, or ARM=RATING.")] = None,
     confidence: Annotated[float, typer.Option(help="Confidence level of each interval.")] = 0.95,
@@ -116,7 +116,7 @@ def ratings(
         raise InvalidInput(f"--out draws one table: leave out {given[0]}")
     covariates = [tuple(one.split(",")) if "," in one else one for one in covariate or []]
     names = [name for one in covariates for name in ([one] if isinstance(one, str) else one)]
-    single, chosen = bool(covariates) or model == "elo", None if cluster == "none" else cluster
+    single, chosen = bool(covariates), None if cluster == "none" else cluster
     extra = [*names, *(category or []), *([by] if by else [])]
     reading = read_options(roles, on_error, without)
     if every or pairs or category:

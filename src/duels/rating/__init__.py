@@ -1,4 +1,4 @@
-"""Ratings of arms from finished votes: Bradley–Terry, Rao–Kupper and Elo, with intervals and ranges of ranks.
+"""Ratings of arms from finished votes: Bradley–Terry and Rao–Kupper, with intervals and ranges of ranks.
 
 Estimates for a fixed set of votes belong here. Statements that hold at all times while votes come in are in `study`.
 """

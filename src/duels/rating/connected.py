@@ -5,8 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import bradley_terry
-from .counts import LOST, TIED, WON, Bools, Floats, Ints, cells_of_pairs, sigmoid
-from .elo import FIRST, POINTS
+from .counts import LOST, MEAN, POINTS, TIED, WON, Bools, Floats, Ints, cells_of_pairs, sigmoid
 from .estimates import USUAL, Intervals, estimate, half_widths
 from .fitting import Fit, fit, information, sandwich
 
@@ -31,7 +30,7 @@ class Rated(NamedTuple):
         """Return (K,) float64: the ratings of `duels.ratings` on the scale of Elo; nan for arms that have none."""
         found = np.full(arms, np.nan)
         if self.fitted is not None:
-            found[self.connected] = FIRST + POINTS * self.fitted.x
+            found[self.connected] = MEAN + POINTS * self.fitted.x
         return found
 
     def rating_limits(self, arms: int, confidence: float = 0.95) -> tuple[Floats, Floats]:
@@ -47,7 +46,7 @@ class Rated(NamedTuple):
         if self.fitted is not None:
             intervals = Intervals("sandwich", confidence, 0, 0, always=True)
             found = estimate(bradley_terry, self.fitted.votes, None, intervals)
-            lower[self.connected], upper[self.connected] = (FIRST + POINTS * end for end in (found.lower, found.upper))
+            lower[self.connected], upper[self.connected] = (MEAN + POINTS * end for end in (found.lower, found.upper))
         return lower, upper
 
 

@@ -12,6 +12,8 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 FEW = 60  # arms: with more, sparse matrices are quicker
 WON, LOST, TIED = range(3)  # outcomes of a cell: the first arm won, it lost, or neither
+MEAN = 1000.0  # of the ratings on the scale of Elo, without an anchor
+POINTS = 400 / np.log(10)  # Elo points per logit
 
 
 class Cells(NamedTuple):

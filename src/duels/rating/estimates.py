@@ -5,10 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
-from ..votes.votes import Votes
 from .clusters import Clusters, effective_clusters
-from .counts import Bools, Cells, Floats, sigmoid
-from .elo import FIRST, POINTS, elo, elo_rounds
+from .counts import Bools, Cells, Floats
 from .fitting import Fit, Model, Spread, bootstrap, fit, sandwich
 
 USUAL = 1.0  # logits: how far arms are apart, roughly; see `half_widths`
@@ -24,7 +22,7 @@ class Estimates(NamedTuple):
         above: (K, K) bool: Whether i is above j, so that all statements about one arm hold together.
         effective: (K,) float64: The effective number of clusters with votes on each arm; ∞ for votes that do not depend
             on one another.
-        fitted: The fit; None for Elo.
+        fitted: The fit.
     """
 
     strength: Floats
@@ -32,12 +30,10 @@ class Estimates(NamedTuple):
     upper: Floats
     above: Bools
     effective: Floats
-    fitted: Fit | None = None
+    fitted: Fit
 
     def chance(self, strength: Floats) -> Floats:
         """The probability that an arm with this strength beats one with strength 0, a tie being half a win."""
-        if self.fitted is None:
-            return sigmoid(strength)
         return self.fitted.model.chance(strength, self.fitted.solution, self.fitted.cells.arms)
 
 
@@ -73,7 +69,7 @@ def estimate(
         clusters: Which votes depend on one another.
     """
     fitted = fit(model, cells, anchor)
-    strength, rounds = fitted.x[: fitted.arms], None
+    rounds = None
     try:
         if intervals.kind == "bootstrap":
             rng = np.random.default_rng(intervals.seed)
@@ -86,26 +82,12 @@ def estimate(
             f"the {fitted.arms} ratings have no intervals: the counts of their pairs are so uneven that rounding hides "
             "the small ones; leave out pairs with few votes, or arms that nearly always win or lose"
         ) from None
-    found = _estimates(strength, spread, anchor, intervals, rounds)
+    found = _estimates(fitted, spread, anchor, intervals, rounds)
     return found._replace(
         lower=np.where(fitted.reach[:, fitted.reference].all(axis=1), found.lower, -np.inf),
         upper=np.where(fitted.reach[fitted.reference].all(axis=0), found.upper, np.inf),
         above=found.above & fitted.reach,
-        fitted=fitted,
     )
-
-
-def estimate_elo(
-    votes: Votes, cells: Cells, anchor: int | None, intervals: Intervals, clusters: Clusters | None = None
-) -> Estimates:
-    """Compute Elo ratings, as strengths in logits; the intervals are those of the bootstrap."""
-    arms, rng = len(votes.names), np.random.default_rng(intervals.seed)
-    strength = (elo(arms, votes.left, votes.right, votes.winner) - FIRST) / POINTS
-    rounds = elo_rounds(arms, votes.left, votes.right, votes.winner, intervals.rounds, rng, clusters)
-    rounds = (rounds - FIRST) / POINTS
-    if anchor is not None:
-        strength, rounds = strength - strength[anchor], rounds - rounds[anchor]
-    return _estimates(strength, _spread_of_rounds(rounds, clusters, cells), anchor, intervals, rounds)
 
 
 def _spread_of_rounds(rounds: Floats, clusters: Clusters | None, cells: Cells) -> Spread:
@@ -118,13 +100,14 @@ def _spread_of_rounds(rounds: Floats, clusters: Clusters | None, cells: Cells) -
 
 
 def _estimates(
-    strength: Floats, spread: Spread, anchor: int | None, intervals: Intervals, rounds: Floats | None
+    fitted: Fit, spread: Spread, anchor: int | None, intervals: Intervals, rounds: Floats | None
 ) -> Estimates:
     """Limits of K strengths, and which of them differ.
 
     Quantiles of rounds of the bootstrap are moved away from the strength as far as the half width is more than that of
     a normal distribution with the variance of the rounds (Hesterberg 2015).
     """
+    strength = fitted.x[: fitted.arms]
     covariance, effective = spread.covariance[: len(strength), : len(strength)], spread.effective[: len(strength)]
     variance = np.diag(covariance).clip(0)
     clusters = effective if anchor is None else np.minimum(effective, effective[anchor])
@@ -138,7 +121,7 @@ def _estimates(
         finite = np.isfinite(half)
         lower = np.where(finite, strength + np.where(finite, more, 0) * below, -np.inf)
         upper = np.where(finite, strength + np.where(finite, more, 0) * above, np.inf)
-    return Estimates(strength, lower, upper, _find_above(strength, spread, intervals), effective)
+    return Estimates(strength, lower, upper, _find_above(strength, spread, intervals), effective, fitted)
 
 
 def half_widths(

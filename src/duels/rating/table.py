@@ -13,10 +13,9 @@ from ..votes.files import Reading, VoteSource, count_votes, read_votes
 from ..votes.votes import Votes
 from . import bradley_terry, rao_kupper
 from .clusters import FEW, VOTER, Clusters, clusters_of
-from .counts import LOST, WON, Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes
+from .counts import LOST, MEAN, POINTS, WON, Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes
 from .covariates import Covariate, columns_of, covariate_columns, features
-from .elo import FIRST, POINTS
-from .estimates import Estimates, Intervals, estimate, estimate_elo, half_widths
+from .estimates import Estimates, Intervals, estimate, half_widths
 from .fitting import Fit, Model, fit, sandwich
 
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 
     from .noted_frame import NotedFrame
 
-MODELS: dict[str, Model | None] = {"bradley-terry": bradley_terry, "rao-kupper": rao_kupper, "elo": None}
-SCALES = {"elo": (POINTS, FIRST), "logit": (1.0, 0.0)}  # rating = factor · strength + value of the anchor
+MODELS: dict[str, Model] = {"bradley-terry": bradley_terry, "rao-kupper": rao_kupper}
+SCALES = {"elo": (POINTS, MEAN), "logit": (1.0, 0.0)}  # rating = factor · strength + value of the anchor
 INTERVALS = ("sandwich", "bootstrap")
 RANKS = ("ratings", "lmarena")
 AUTO = "auto"  # as a cluster: by voter, if that is known, matters and is possible
@@ -84,15 +83,14 @@ def ratings(
 
     Args:
         votes: Anything that `read_votes` reads, a `Tally`, or a `Study`.
-        model: `bradley-terry`, in which a tie is half a win each way; `rao-kupper`, in which it is an outcome of its
-            own; or `elo`, one pass over the votes in their order, which therefore needs votes and not counts.
+        model: `bradley-terry`, in which a tie is half a win each way; or `rao-kupper`, in which it is an outcome of
+            its own.
         scale: `elo` is 400 · log10 of the odds, plus 1000; `logit` is the natural logarithm of the odds; `probability`
             is the chance to beat an arm of average rating, or the anchor; a tie is half a win.
         anchor: The arm that is rated 1000 (0 on the scale `logit`), or that arm and its rating. By default the mean
             rating is 1000 (0).
         confidence: Of each interval by itself; and of each arm's range of ranks.
-        interval: `sandwich`, the default, from the likelihood, robust against a wrong model; or `bootstrap`, which is
-            the only one for `elo`.
+        interval: `sandwich`, the default, from the likelihood, robust against a wrong model; or `bootstrap`.
         covariates: What else moved the votes, for `bradley-terry`: numeric columns that are left minus right, or pairs
             of columns, one of the left arm and one of the right.
         by: A column, such as a language: one table of ratings for each of its values. If its cells are lists, such as
@@ -131,7 +129,7 @@ def ratings(
     wanted = covariate_columns(covariates)
     if wanted and model != "bradley-terry":
         raise InvalidInput(f"covariates with model {model!r}: expected 'bradley-terry', the only one that has them")
-    boards, notes = _boards(votes, wanted, by, _checked_cluster(cluster), reading, in_order=model == "elo")
+    boards, notes = _boards(votes, wanted, by, _checked_cluster(cluster), reading)
     if getattr(votes, "chooses_pairs", False):
         options = options._replace(intervals=options.intervals._replace(always=True))
         notes.append(CHOSEN)
@@ -188,7 +186,7 @@ def effects(
 
 
 class _Options(NamedTuple):
-    model: Model | None  # None for Elo
+    model: Model
     scale: str
     intervals: Intervals
     ranks: str
@@ -199,7 +197,6 @@ class _Board(NamedTuple):
 
     names: Sequence[str]
     cells: Cells
-    votes: Votes | None  # None if they are counted already
     clusters: Clusters | None = None  # None if all votes are independent
 
 
@@ -214,10 +211,8 @@ def _options(
         raise UnknownName("kind of interval", interval, INTERVALS)
     if ranks not in RANKS:
         raise UnknownName("rule of ranks", ranks, RANKS)
-    if model == "elo" and interval == "sandwich":
-        raise InvalidInput("interval 'sandwich' with model 'elo', which has no likelihood: expected 'bootstrap'")
-    kind = interval or ("bootstrap" if model == "elo" else "sandwich")
-    intervals = Intervals(kind, _checked(confidence), check_int("rounds", rounds, 10), check_int("seed", seed, 0))
+    kind, rounds, seed = interval or "sandwich", check_int("rounds", rounds, 10), check_int("seed", seed, 0)
+    intervals = Intervals(kind, _checked(confidence), rounds, seed)
     return _Options(MODELS[model], scale, intervals, ranks)
 
 
@@ -239,19 +234,18 @@ def _boards(
     by: str | None,
     cluster: str | None,
     reading: Reading,
-    in_order: bool = False,
 ) -> tuple[list[tuple[object, _Board]], list[str]]:
     """The votes of each table, with the value of its column, and what is to be said about their dependence."""
     wanted = [*columns_of(covariates), *([] if by is None else [by])]
     found: Any = source
     if hasattr(found, "tally"):  # counts are quicker, but they do not say who voted
-        found = found.votes() if cluster or wanted or in_order or reading else found.tally()
+        found = found.votes() if cluster or wanted or reading else found.tally()
     if all(hasattr(found, field) for field in ("names", "wins", "ties")):
         if covariates or by is not None or cluster not in (None, AUTO) or reading:
             what = "covariates" if covariates else "by" if by is not None else next(iter(reading), "cluster")
             raise InvalidInput(f"{what} needs single votes, but these are counts")
         return [(None, _board_of_counts(found))], []
-    votes = read_rated(found, wanted, cluster, single=bool(covariates) or in_order, **reading)
+    votes = read_rated(found, wanted, cluster, single=bool(covariates), **reading)
     cluster, notes = choose_cluster(votes, cluster)
     boards = [(value, _board_of(part, covariates, cluster)) for value, part in _parts(votes, by)]
     return boards, [*votes.notes, *notes]
@@ -311,7 +305,7 @@ def _board_of_counts(tally: Counted) -> _Board:
     """Those of a tally; arms without duels are left out."""
     met = np.flatnonzero((tally.wins + tally.wins.T + tally.ties).any(axis=1))
     those, names = np.ix_(met, met), [tally.names[arm] for arm in met]
-    return _board(names, cells_of_pairs(tally.wins[those], tally.ties[those]), None, "the tally")
+    return _board(names, cells_of_pairs(tally.wins[those], tally.ties[those]), "the tally")
 
 
 def _board_of(votes: Votes, covariates: Sequence[Covariate], cluster: str | None) -> _Board:
@@ -319,14 +313,14 @@ def _board_of(votes: Votes, covariates: Sequence[Covariate], cluster: str | None
         cells = cells_of_votes(votes, features(votes, covariates))
     else:
         cells = cells_of_pairs(*votes.pair_counts())
-    board = _board(votes.names, cells, votes if votes.count is None else None, votes.source)
+    board = _board(votes.names, cells, votes.source)
     return board if cluster is None else board._replace(clusters=clusters_of(votes, cells, cluster))
 
 
-def _board(names: Sequence[str], cells: Cells, votes: Votes | None, source: str) -> _Board:
+def _board(names: Sequence[str], cells: Cells, source: str) -> _Board:
     if not 2 <= len(names) <= MOST_ARMS:
         raise InvalidInput(f"{source} has {counted(len(names), 'arm')} with duels, expected 2 to {MOST_ARMS:,}")
-    return _Board(names, cells, votes)
+    return _Board(names, cells)
 
 
 def _parts(votes: Votes, by: str | None) -> Iterator[tuple[object, Votes]]:
@@ -375,12 +369,7 @@ def _rated(board: _Board, options: _Options, anchor: object) -> "tuple[pl.DataFr
     import polars as pl
 
     arm, worth = _anchor(anchor, options.scale, board.names)
-    if options.model is not None:
-        found = estimate(options.model, board.cells, arm, options.intervals, board.clusters)
-    elif board.votes is not None:
-        found = estimate_elo(board.votes, board.cells, arm, options.intervals, board.clusters)
-    else:
-        raise InvalidInput("model 'elo' depends on the order of the votes, but these are counts: expected votes")
+    found = estimate(options.model, board.cells, arm, options.intervals, board.clusters)
     rank, best, worst = _ranks(found)
     scaled = [_scaled(found, x, options.scale, worth) for x in (found.strength, found.lower, found.upper)]
     order, duels = np.lexsort([np.arange(len(rank)), rank]), _duels(board.cells)
@@ -394,7 +383,7 @@ def _rated(board: _Board, options: _Options, anchor: object) -> "tuple[pl.DataFr
     if options.intervals.kind == "bootstrap":
         remarks.append(_few_duels(duels, board.names))
     doubts = [
-        "" if found.fitted is None else unlimited(found.fitted, board.names, arm is not None),
+        unlimited(found.fitted, board.names, arm is not None),
         only_tied(board.cells, board.names),
         few_clusters(board.clusters),
     ]
