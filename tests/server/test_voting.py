@@ -11,8 +11,9 @@ from starlette.testclient import TestClient
 
 from duels.server import voting
 from duels.server.app import create_app
-from duels.server.keys import Ticket, make_key, revoke_key, sign_ticket, signing_key
+from duels.server.keys import make_key, revoke_key, signing_key
 from duels.server.limits import Limits, Rate
+from duels.server.tickets import Ticket, sign_ticket
 from duels.storage.tables import metadata
 from duels.study import ballots, log
 from duels.study.catalogue import create_study, delete_study, load_study
@@ -483,7 +484,7 @@ def test_images_and_pages_have_an_address_of_their_own(zoo, visitor, kind, conte
     question = ann.ask()
     for side in "ab":
         assert question[side] == {"kind": kind, "html": None, "src": question[side]["src"]}
-        assert re.fullmatch(r"/output/[\w-]{44}", question[side]["src"])
+        assert re.fullmatch(r"/output/[\w-]+\.[\w-]{64}", question[side]["src"])
         assert ann.link not in question[side]["src"]
         sent = ann.client.get(question[side]["src"])
         assert (sent.status_code, sent.headers["content-type"], sent.content) == (200, media, body)

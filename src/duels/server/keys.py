@@ -1,11 +1,9 @@
 """Keys: tokens, sessions, voting links and links to results. The database stores only digests of their secrets."""
 
-import base64
 import hashlib
 import hmac
 import json
 import secrets
-import struct
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,7 +20,6 @@ from ..votes.names import label
 KINDS = ("admin", "api", "session", "vote", "results")
 LINKS = ("vote", "results")  # their secrets are parts of addresses, and open only the routes of links
 MIN_TOKEN = 20  # characters of a token that the user chose
-TICKET = struct.Struct(">IIBQ")
 
 
 class Key(NamedTuple):
@@ -68,46 +65,6 @@ def signing_key(token: str) -> str:
     It is not in the database, nor can it be found from the digest of the token there: a back-up opens no outputs.
     """
     return hmac.new(token.encode(), b"addresses of outputs", hashlib.sha256).hexdigest()
-
-
-class Ticket(NamedTuple):
-    """The right to see one side of one duel through one link, for a limited time."""
-
-    key: int
-    duel: int
-    side: int
-    expires: int  # seconds since 1970
-
-
-def sign_ticket(secret: str, ticket: Ticket) -> str:
-    """Return a ticket as text for a URL. Outputs can read that URL, so it gives access to nothing else."""
-    return signed(secret, b"output", TICKET.pack(*ticket))
-
-
-def read_ticket(secret: str, text: str) -> Ticket | None:
-    """Return the ticket of a text; None if the signature is wrong or the ticket has expired."""
-    body = body_of(secret, b"output", text, TICKET.size)
-    ticket = None if body is None else Ticket(*TICKET.unpack(body))
-    return ticket if ticket is not None and log.clock() < ticket.expires else None
-
-
-def signed(secret: str, purpose: bytes, body: bytes) -> str:
-    """Return bytes and their signature as text for a URL."""
-    return base64.urlsafe_b64encode(body + _mark(secret, purpose, body)).decode()
-
-
-def body_of(secret: str, purpose: bytes, text: str, size: int) -> bytes | None:
-    """Return the bytes of a signed text; None if the signature is wrong or was made for another purpose."""
-    try:
-        packed = base64.b64decode(text.encode(), b"-_", validate=True)
-    except (ValueError, UnicodeError):
-        return None
-    body, mark = packed[:size], packed[size:]
-    return body if len(body) == size and hmac.compare_digest(mark, _mark(secret, purpose, body)) else None
-
-
-def _mark(secret: str, purpose: bytes, body: bytes) -> bytes:
-    return hmac.new(secret.encode(), purpose + body, hashlib.sha256).digest()[:16]
 
 
 def make_key(

@@ -4,9 +4,7 @@ The page and its script are those of voters. Questions are drawn at random, and 
 """
 
 import random
-import struct
 from functools import partial
-from typing import NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -26,33 +24,20 @@ from ..study.study import Study
 from ..study.voter_settings import VoterSettings, voter_settings
 from .api.studies import FoundAny
 from .errors import error_responses
-from .keys import Key, body_of, signed
+from .keys import Key
 from .link_schemas import PreviewAsk
 from .pages import PageRoute, instructions_of, signed_in, to_signin, voting_page
 from .rendering import show_alike
 from .schemas import Progress, Question, Vote
 from .security import NOBODY, Admin, ServiceDep, secret_of
 from .service import AnyStudy, Json, Service
+from .tickets import LASTS, PreviewTicket, read_ticket, sign_ticket
 from .tuning_pages import rendered_address
-from .voting import OUTPUT_LASTS, TicketPath, output_response, page_of, shown_settings, side_out
+from .voting import TicketPath, output_response, page_of, shown_settings, side_out
 
 router = APIRouter(tags=["voting"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 pages = APIRouter(include_in_schema=False, route_class=PageRoute)
 TRIES = 50  # pairs that are drawn until one can be shown
-PASS = struct.Struct(">IIIIQ")
-
-
-class Pass(NamedTuple):
-    """The right to see one output of one item for a limited time, in one session. Its URL gives access to nothing else.
-
-    An output may read its own URL, and could pass it on.
-    """
-
-    key: int  # the session's id
-    study: int
-    item: int
-    arm: int  # its place
-    expires: int  # seconds since 1970
 
 
 @pages.get("/studies/{study}/preview")
@@ -119,11 +104,9 @@ def _drawn(service: Service, key: Key, study: Study, number: int) -> tuple[str |
     names = study.history().names
     duel = Duel(number, names[pair[0]], names[pair[1]], study.name, iso_time(log.clock()), None)
     prompt, outputs = ballots.outputs_of(study, Ballot(duel, item))
-    expires = int(log.clock()) + OUTPUT_LASTS
-    places = [
-        f"/preview-output/{signed(service.signing, b'preview', PASS.pack(key.id, study.id, item or 0, arm, expires))}"
-        for arm in pair
-    ]
+    expires = int(log.clock()) + LASTS
+    tickets = (PreviewTicket(key.id, study.id, item or 0, arm, expires) for arm in pair)
+    places = [f"/preview-output/{sign_ticket(service.signing, ticket)}" for ticket in tickets]
     inside = [one for one in outputs if isinstance(one, Output) and one.kind not in ("image", "html")]
     rendered = show_alike({one: service.background.renderer.html(one) for one in inside})
     a, b = (side_out(one, place, rendered.__getitem__) for one, place in zip(outputs, places))
@@ -150,7 +133,7 @@ def preview_output(request: Request, service: ServiceDep, ticket: TicketPath) ->
     """Get an output of a previewed question: an image, or a page for a sandboxed frame. It works for ten
     minutes, in the session that asked for it.
     """
-    allowed, name = _read(service.signing, ticket), None
+    allowed, name = read_ticket(service.signing, ticket, PreviewTicket), None
     key = None if allowed is None else _key_of(request, service)
     if allowed is not None and key is not None and key.id == allowed.key:
         with service.storage.lock, service.storage.translate_errors():
@@ -173,9 +156,3 @@ def _key_of(request: Request, service: Service) -> Key | None:
         return NOBODY
     secret, _ = secret_of(request)
     return service.key(secret) if secret else None
-
-
-def _read(secret: str, text: str) -> Pass | None:
-    body = body_of(secret, b"preview", text, PASS.size)
-    allowed = None if body is None else Pass(*PASS.unpack(body))
-    return allowed if allowed is not None and 0 < allowed.expires - log.clock() <= OUTPUT_LASTS else None

@@ -35,31 +35,28 @@ from .errors import Refused, answer_to, error_responses
 from .keys import (
     LINKS,
     Key,
-    Ticket,
     digest_of,
     is_paused,
     key_in,
     link_with_study,
     past_link,
-    read_ticket,
-    sign_ticket,
     voter_digest,
 )
 from .rendering import bytes_of, show_alike
 from .schemas import MoreVotes, Progress, Question, Vote
 from .security import VOTER, ServiceDep, address_of
 from .service import AnyStudy, Service
+from .tickets import LASTS, Ticket, read_ticket, sign_ticket
 
 router = APIRouter(tags=["voting"], responses=error_responses(400, 403, 404, 409, 413, 422, 429, 503))
 Body = dict[str, object]
 LinkPath = Annotated[str, Path(min_length=1, max_length=100, description="The secret of the link.")]
-TicketPath = Annotated[str, Path(min_length=1, max_length=100, description="From a question's `src`.")]
+TicketPath = Annotated[str, Path(min_length=1, max_length=200, description="From a question's `src`.")]
 TRIES = 3  # of a vote, while its link is being changed
 MAX_LINKS = 10_000  # in memory
 T = TypeVar("T")
 VOTER_LASTS = 400 * 24 * 3600  # seconds
 BEST_SIDES = ("setting", "runner_up")  # sides of a tuning study's results: attributes of its `best`
-OUTPUT_LASTS = 600  # seconds; the voting page gets new URLs whenever it is loaded
 DEAD_LINK = "this voting link does not work or was revoked: ask for a new one"
 OFF_LINK = "voting through this link is paused: try again later, or ask the person who sent it"
 EXPIRED_LINK = "voting through this link has ended: ask the person who sent it for another one"
@@ -365,7 +362,7 @@ def shown_settings(study: Tuning, settings: Iterable[Setting]) -> list[Output | 
 
 async def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress) -> Body:
     """Return the question that a voter is shown."""
-    expires = int(log.clock()) + OUTPUT_LASTS
+    expires = int(log.clock()) + LASTS
     if ballot is None:
         return {**voter.progress_out(progress), "duel": None, "prompt": None, "a": None, "b": None}
     background, study = voter.service.background, await voter.service.cached_study(voter.study)
@@ -385,7 +382,7 @@ async def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress)
 
 def output_address(service: Service, key: Key, duel: int, side: int) -> str:
     """Return the address of one side of a question, for whoever has a link; it works for ten minutes."""
-    return f"/output/{sign_ticket(service.signing, Ticket(key.id, duel, side, int(log.clock()) + OUTPUT_LASTS))}"
+    return f"/output/{sign_ticket(service.signing, Ticket(key.id, duel, side, int(log.clock()) + LASTS))}"
 
 
 @router.get("/api/vote/{link}", response_model=Progress)
@@ -495,13 +492,13 @@ def output_response(chosen: Output | str, scripts: bool) -> Response:
         raise NotFound("this output is neither an image nor a page: reload the voting page")
     kind, content = bytes_of(chosen, scripts)
     policy = IMAGE if chosen.kind == "image" else SCRIPTED if scripts else FRAME
-    headers = {"Content-Security-Policy": policy, "Cache-Control": f"private, max-age={OUTPUT_LASTS}"}
+    headers = {"Content-Security-Policy": policy, "Cache-Control": f"private, max-age={LASTS}"}
     return Response(content, media_type=kind, headers=headers)
 
 
 def _admitted(service: Service, text: str) -> tuple[Link, Ticket]:
-    ticket = read_ticket(service.signing, text)
-    if ticket is None or ticket.expires > log.clock() + OUTPUT_LASTS:
+    ticket = read_ticket(service.signing, text, Ticket)
+    if ticket is None:
         raise NotFound("this link to an output has expired: reload the voting page")
     with service.storage.lock, service.storage.translate_errors():
         connection = service.storage.connection()
