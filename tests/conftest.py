@@ -1,149 +1,40 @@
 """What tests share. In CI a missing PostgreSQL or browser is a failure, elsewhere a skip."""
 
 import contextlib
-import fcntl
 import functools
-import gc
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
-
-# Tests compile with fewer optimisations, which take a fifth of the time, into a cache of their own: all workers and
-# child processes share it, and the next run finds it, in this checkout or another.
-COMPILED = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "duels-tests"
-os.environ.setdefault("NUMBA_OPT", "1")
-os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))
-# Tests share few cores: BLAS threads that wait for one another make small matrices five times as slow.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-KEPT = 30 * 24 * 3600  # seconds
-QUICK = 40  # examples of a property in `make test`; in `make deep` it is Hypothesis's default, 100
 
 SHARED_DATA = Path(os.environ.get("DUELS_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
-
-# Files that take long by themselves: begun first, so that the workers end together. The examples of the docs compile
-# most policies, and numba keeps what they compile beside the source: the tests of the policies find it there.
-LONG = (
-    "test_docs",
-    "test_browser",
-    "test_browser_tuning",
-    "test_browser_items",
-    "test_browser_share",
-    "test_client_tuning",
-    "test_tuning_processes",
-    "test_two_servers",
-    "test_study",
-    "test_testing",
-    "test_executors",
-    "test_plan",
-    "test_storage",
-    "test_report",
-    "test_reproduce",
-    "test_live",
-    "test_health",
-    "test_experiment",
-    "test_certainty",
-    "test_simulation",
-)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput") and config.getoption("numprocesses", None):
-        for path in (*COMPILED.rglob("*.nb?"), *COMPILED.glob("locks/*")):  # code that has changed since
-            if time.time() - path.stat().st_mtime > KEPT:
-                path.unlink(missing_ok=True)
-        return  # with workers, this process runs no tests
-    gc.disable()  # what is imported and collected stays
-    if config.option.markexpr == "not deep":
-        settings.register_profile("quick", max_examples=QUICK)
-        settings.load_profile("quick")
-    compile_quickly()
-    compile_once()
-    if hasattr(config, "workerinput") and config.args == ["tests"]:
-        config.args = in_turns(**config.workerinput)
-
-
-def in_turns(workerid: str, workercount: int, **_: object) -> list[str]:
-    """All test files, beginning with another one in each worker: each finds what the others have rewritten meanwhile.
-
-    pytest rewrites the assertions of a file that is new, which takes as long as importing it.
-    """
-    files = sorted(str(path) for path in Path("tests").rglob("test_*.py"))
-    start = len(files) * int(workerid.removeprefix("gw")) // workercount
-    return files[start:] + files[:start]
-
-
-def compile_quickly() -> None:
-    """Compile a quarter faster: what is only linked into other code is optimised there, not by itself before."""
-    from numba.core import codegen, compiler
-
-    library, compile_one, nested = codegen.JITCodeLibrary, compiler.compile_extra, 0
-    optimise = library._optimize_final_module
-
-    def compile_extra(*arguments, **options):
-        nonlocal nested
-        nested += 1
-        try:
-            return compile_one(*arguments, **options)
-        finally:
-            nested -= 1
-
-    def optimise_last(self):
-        if nested <= 1:
-            optimise(self)
-
-    compiler.compile_extra, library._optimize_final_module = compile_extra, optimise_last
-
-
-def compile_once() -> None:
-    """What one worker compiles for the cache, others that need it too wait for."""
-    from numba.core.caching import NullCache
-    from numba.core.dispatcher import Dispatcher
-
-    compile_or_load = Dispatcher.compile
-    locks = Path(os.environ["NUMBA_CACHE_DIR"]) / "locks"
-    try:
-        locks.mkdir(parents=True, exist_ok=True)
-    except OSError:  # nothing can be kept there
-        return
-
-    def compile_alone(self, signature):
-        if isinstance(self._cache, NullCache):
-            return compile_or_load(self, signature)
-        with open(locks / self.py_func.__name__, "w") as lock:  # closing it opens the lock
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            return compile_or_load(self, signature)
-
-    Dispatcher.compile = compile_alone
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    place = {name: number for number, name in enumerate(LONG)}
-    items.sort(key=lambda item: (place.get(item.path.stem, len(LONG)), item.path))  # the same in all workers
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    if session.config.option.markexpr == "not deep" and "altair" in sys.modules:
-        from altair.utils import schemapi
-
-        schemapi.DEBUG_MODE = False  # a chart is validated when it is saved, and not every part of it before
-    gc.freeze()  # looking through it for garbage again and again takes time
-    gc.enable()
+pytest_plugins = ["plugin"]
 
 
 @pytest.fixture(autouse=True, scope="session")
 def cache_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests leave nothing in the user's cache, and find nothing there."""
     os.environ["DUELS_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """The address of a database that does not exist yet."""
+    return f"sqlite:///{tmp_path}/duels.db"
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock of studies that stands still until it is moved."""
+    time = [1_000_000.0]
+    monkeypatch.setattr("duels.study.log.clock", lambda: time[0])
+    return time
 
 
 @pytest.fixture

@@ -48,11 +48,6 @@ SAMPLE = [
 ]
 
 
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path}/duels.db"
-
-
 def reopened(url, name="study"):
     """The study as another process finds it."""
     for storage in registry._storages.values():

@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 from contextlib import contextmanager
 
 import numpy as np
@@ -16,20 +15,6 @@ from duels.study.catalogue import create_study, delete_study
 from duels.study.details import POINTS, list_details
 from duels.study.glance import pair_history
 from duels.study.items import add_items
-
-
-@pytest.fixture(scope="module")
-def empty_database(tmp_path_factory):
-    """A file with all tables, to copy: making them takes as long as many a test."""
-    path = tmp_path_factory.mktemp("empty") / "duels.db"
-    Storage(f"sqlite:///{path}").close()
-    return path
-
-
-@pytest.fixture
-def url(tmp_path, empty_database):
-    shutil.copy(empty_database, tmp_path / "duels.db")
-    return f"sqlite:///{tmp_path}/duels.db"
 
 
 def votes(*pairs):
