@@ -1,7 +1,7 @@
 """BoTorch's analytic EUBO as a policy for `continuous.py`: one line of JSON per duel, in and out.
 
 It runs in an environment of its own, with torch and botorch and without duels. The settings are those of BoTorch's
-tutorial on preference optimisation: PairwiseGP with its default priors and Laplace's method, fitted anew for each duel;
+tutorial on preference optimization: PairwiseGP with its default priors and Laplace's method, fitted anew for each duel;
 AnalyticExpectedUtilityOfBestOption, 3 restarts, 512 raw samples.
 """
 

@@ -4,7 +4,7 @@
     python benchmarks/calibration.py look      what `study.best` and the slices say of them, and what is true
     python benchmarks/calibration.py draw      the figure and the table, of the last look
 
-Truths are draws from the model's own prior, hyperparameters included, or fixed functions with a random centre. The
+Truths are draws from the model's own prior, hyperparameters included, or fixed functions with a random center. The
 questions are those of a study with the policy `eubo`, answers are logistic. `play` may run in several processes at
 once: each takes parts that no other has.
 """
@@ -73,14 +73,14 @@ class Process:
 
 def bowl(dimensions: int, rng: np.random.Generator, depth: float) -> Truth:
     """−depth |x − c|²."""
-    centre = rng.uniform(0.2, 0.8, dimensions)
-    return lambda points: -depth * ((points - centre) ** 2).sum(1)
+    center = rng.uniform(0.2, 0.8, dimensions)
+    return lambda points: -depth * ((points - center) ** 2).sum(1)
 
 
 def bump(dimensions: int, rng: np.random.Generator) -> Truth:
     """Six logits high, a standard deviation of a tenth of the side."""
-    centre = rng.uniform(0.2, 0.8, dimensions)
-    return lambda points: 6.0 * np.exp(-0.5 * (((points - centre) / 0.1) ** 2).sum(1))
+    center = rng.uniform(0.2, 0.8, dimensions)
+    return lambda points: 6.0 * np.exp(-0.5 * (((points - center) / 0.1) ** 2).sum(1))
 
 
 def flat(dimensions: int, rng: np.random.Generator) -> Truth:
@@ -291,8 +291,8 @@ def draw(looks: list[Look]) -> Any:
     y = alt.Y("share:Q", title="share in which it is better", axis=axis, scale=scale)
     ends = alt.Chart(charts.values([{"stated": 0, "share": 0}, {"stated": 1, "share": 1}]))
     base = alt.Chart(charts.values(classes))
-    left = charts.layered(
-        ends.mark_line(color=charts.GREY, strokeDash=[4, 4]).encode(x=x, y=y),
+    left = charts.layer_charts(
+        ends.mark_line(color=charts.GRAY, strokeDash=[4, 4]).encode(x=x, y=y),
         base.mark_rule(color=charts.BLUE).encode(x=x, y=alt.Y("low:Q"), y2="high:Q"),
         base.mark_point(color=charts.BLUE, filled=True, size=60, opacity=1).encode(x=x, y=y),
         width=300,
@@ -319,23 +319,23 @@ def draw(looks: list[Look]) -> Any:
         axis=alt.Axis(format=".0%", values=[0.8, 0.85, 0.9, 0.95, 1]),
         scale=alt.Scale(domain=[0.8, 1.0], clamp=True),
     )
-    colour = alt.Color(
+    color = alt.Color(
         "answers:N",
         title=None,
         sort=labels,
-        scale=alt.Scale(domain=labels, range=[charts.ORANGE, charts.GREY, charts.BLUE]),
+        scale=alt.Scale(domain=labels, range=[charts.ORANGE, charts.GRAY, charts.BLUE]),
         legend=alt.Legend(orient="bottom"),
     )
-    line = alt.Chart(charts.values([{"mean": CONFIDENCE}])).mark_rule(color=charts.GREY, strokeDash=[4, 4])
-    right = charts.layered(
+    line = alt.Chart(charts.values([{"mean": CONFIDENCE}])).mark_rule(color=charts.GRAY, strokeDash=[4, 4])
+    right = charts.layer_charts(
         line.encode(x=across),
-        base.mark_rule().encode(x=alt.X("low:Q"), x2="high:Q", y=where, yOffset=offset, color=colour),
-        base.mark_point(filled=True, size=40, opacity=1).encode(x=across, y=where, yOffset=offset, color=colour),
+        base.mark_rule().encode(x=alt.X("low:Q"), x2="high:Q", y=where, yOffset=offset, color=color),
+        base.mark_point(filled=True, size=40, opacity=1).encode(x=across, y=where, yOffset=offset, color=color),
         width=260,
         height=260,
     )
     notes = ["Left: truths from the model's own prior; dashed: as often as said", "bars: two standard errors"]
-    return charts.titled(alt.hconcat(left, right, spacing=40), "What tuning studies say, and what is true", notes)
+    return charts.add_title(alt.hconcat(left, right, spacing=40), "What tuning studies say, and what is true", notes)
 
 
 def main() -> None:

@@ -1380,7 +1380,7 @@ def draw_figure(rows: list[Row]) -> Any:
     y = alt.Y("cell:N", sort=[one["cell"] for one in worst], axis=label)
     readings = {"before": "naive reading of the same answers", "now": "Duels"}
     points = [{"cell": one["cell"], "share": one[key], "what": readings[key]} for one in worst for key in readings]
-    colour = alt.Color(
+    color = alt.Color(
         "what:N",
         title=None,
         scale=alt.Scale(domain=list(readings.values()), range=[charts.ORANGE, charts.BLUE]),
@@ -1389,11 +1389,11 @@ def draw_figure(rows: list[Row]) -> Any:
     lines = alt.Chart(charts.values(worst)).mark_rule(color="#CCCCCC")
     layers = [
         lines.encode(x=alt.X("now:Q"), x2="before:Q", y=y),
-        alt.Chart(charts.values([{"share": DELTA}])).mark_rule(color=charts.GREY, strokeDash=[4, 4]).encode(x=x),
-        alt.Chart(charts.values(points)).mark_point(filled=True, size=50, opacity=1).encode(x=x, y=y, color=colour),
+        alt.Chart(charts.values([{"share": DELTA}])).mark_rule(color=charts.GRAY, strokeDash=[4, 4]).encode(x=x),
+        alt.Chart(charts.values(points)).mark_point(filled=True, size=50, opacity=1).encode(x=x, y=y, color=color),
     ]
     notes = ["A/A studies: nobody should be named. The largest share over all K and N", "dashed: the promise, 5 %"]
-    return charts.titled(charts.layered(*layers, width=360, height=16 * len(worst)), "Wrong winners", notes)
+    return charts.add_title(charts.layer_charts(*layers, width=360, height=16 * len(worst)), "Wrong winners", notes)
 
 
 def main() -> None:

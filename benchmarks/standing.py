@@ -81,14 +81,14 @@ def chart(rows):
     ends = alt.Chart(charts.values([{"stated": 0, "share": 0}, {"stated": 1, "share": 1}]))
     base = alt.Chart(charts.values(rows))
     layers = [
-        ends.mark_line(color=charts.GREY, strokeDash=[4, 4]).encode(x=x, y=y),
+        ends.mark_line(color=charts.GRAY, strokeDash=[4, 4]).encode(x=x, y=y),
         base.mark_rule(color=charts.BLUE).encode(x=x, y=alt.Y("low:Q"), y2="high:Q"),
         base.mark_point(color=charts.BLUE, filled=True, size=60, opacity=1).encode(x=x, y=y),
     ]
     notes = [f"{STUDIES:,} random studies of two to seven arms, 3 to 1,000 answers"]
     notes.append("bar: two standard errors · dashed: the share is the chance")
-    chart = charts.layered(*layers, width=360, height=320)
-    return charts.titled(chart, "Stated chances, and how often they come true", notes)
+    chart = charts.layer_charts(*layers, width=360, height=320)
+    return charts.add_title(chart, "Stated chances, and how often they come true", notes)
 
 
 def truths(number, seed):

@@ -30,7 +30,7 @@ import duels
 from duels.engine import loop
 from duels.engine.compiling import compile_with
 from duels.engine.threads import in_threads, thread_count
-from duels.study.looks import NO_WINNER, NOT_YET, TIED, found, new_looks, take
+from duels.study.looks import NO_WINNER, NOT_YET, TIED, find_verdict, new_looks, take
 from duels.study.plan import LIMIT, _is_wrong, _Plan, _study_at_once, _study_one_by_one
 from duels.study.player import rival
 
@@ -199,7 +199,7 @@ def rucb_study(problem):
         told = (problem.ties, problem.margin, level, *counts, limit)
         return play(state, rucb.params, matrix.array, *told, *streams)
 
-    play = loop.compiled_for(rucb, until_verdict_of_rucb, lambda call: study(0, 0, call))
+    play = loop.compile_for(rucb, until_verdict_of_rucb, lambda call: study(0, 0, call))
     return lambda number: study(number, 100 * LIMIT, play)
 
 
@@ -216,7 +216,7 @@ def play_oracle(world, share_of_ties, best, looks, luck):
                 outcome = 0.5
             duels_played += 1
             take(looks, best, k, outcome)
-            verdict = found(looks, best, k)
+            verdict = find_verdict(looks, best, k)
             if verdict != NOT_YET:
                 return duels_played, verdict
     return duels_played, NOT_YET

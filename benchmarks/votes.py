@@ -2,7 +2,7 @@
 
     python benchmarks/votes.py
 
-How long it takes to analyse ten million votes in Parquet, and in how much memory; ratings beside evalica, where that is
+How long it takes to analyze ten million votes in Parquet, and in how much memory; ratings beside evalica, where that is
 installed; how long an import of a million votes takes, in how much memory, and how long other studies wait meanwhile;
 and what batches of questions cost in duels until the verdict, against one question at a time.
 """
@@ -25,12 +25,12 @@ BATCHES = (100, 10_000)
 PROBLEMS = ((5, 0.1), (20, 0.1), (5, 0.02))  # arms, and by how much the best one beats each of the others
 STUDIES = 40
 VOTES, ARMS, VOTERS = 1_000_000, 200, 50_000
-MANY, RATED, ROUNDS = 10_000_000, 100_000, 100  # votes to analyse, votes to rate, rounds of the bootstrap
+MANY, RATED, ROUNDS = 10_000_000, 100_000, 100  # votes to analyze, votes to rate, rounds of the bootstrap
 ANALYSIS = """
 import re, sys, time
 started = time.perf_counter()
 import duels
-duels.analyse(sys.argv[1])
+duels.analyze(sys.argv[1])
 duels.ratings(sys.argv[1])
 taken = time.perf_counter() - started
 print(taken, int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024)

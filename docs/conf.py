@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for reference_pages
 
 project = "Duels"
 version = release = __version__
-project_copyright = "MIT licence"
+project_copyright = "MIT license"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "reference_pages"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]

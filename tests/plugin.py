@@ -10,7 +10,7 @@ import pytest
 import quick_compiler
 from hypothesis import settings
 
-# What tests compile goes into a cache of its own. Code with fewer optimisations takes a fifth of the time.
+# What tests compile goes into a cache of its own. Code with fewer optimizations takes a fifth of the time.
 COMPILED = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "duels-tests"
 os.environ.setdefault("NUMBA_OPT", "1")
 os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))

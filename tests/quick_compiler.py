@@ -17,7 +17,7 @@ def install() -> None:
 def compile_quickly() -> None:
     """Patch numba: a function that is only called by compiled ones is linked into them, and nothing else.
 
-    Numba also optimises it by itself and turns it into machine code, which nobody runs: Python cannot call it.
+    Numba also optimizes it by itself and turns it into machine code, which nobody runs: Python cannot call it.
     """
     from numba.core import codegen, compiler, cpu
     from numba.core.environment import lookup_environment
@@ -25,7 +25,7 @@ def compile_quickly() -> None:
 
     library, context, depth = codegen.JITCodeLibrary, cpu.CPUContext, 0
     compile_one, get_executable = compiler.compile_extra, context.get_executable
-    optimise, make_usable = library._optimize_final_module, library._finalize_final_module
+    optimize, make_usable = library._optimize_final_module, library._finalize_final_module
 
     def compile_extra(*arguments, **options):
         nonlocal depth
@@ -51,9 +51,9 @@ def compile_quickly() -> None:
                 linked.codegen.set_env(variable.name, found)
         return executable
 
-    def optimise_last(self):
+    def optimize_last(self):
         if depth <= 1:
-            optimise(self)
+            optimize(self)
 
     def make_usable_if_called(self):
         if not getattr(self, "is_only_linked", False):
@@ -64,7 +64,7 @@ def compile_quickly() -> None:
         self._finalized = True
 
     compiler.compile_extra, context.get_executable = compile_extra, get_linked_or_executable
-    library._optimize_final_module, library._finalize_final_module = optimise_last, make_usable_if_called
+    library._optimize_final_module, library._finalize_final_module = optimize_last, make_usable_if_called
     # Numba compares all options of two functions thousands of times, each through a property.
     TargetConfig.values = lambda self: {name: one.default for name, one in self.options.items()} | self._values
 

@@ -67,6 +67,6 @@ def assert_distributed(counts, chances):
 
 
 def ladder(arms=6, step=0.08):
-    """A total order in which neighbours differ by `step`; the best arm is in the middle of the indices."""
+    """A total order in which neighbors differ by `step`; the best arm is in the middle of the indices."""
     rank = np.roll(np.arange(arms), arms // 2)
     return frozen(np.clip(0.5 + step * (rank[None, :] - rank[:, None]), 0.02, 0.98))

@@ -28,13 +28,13 @@ matrix = duels.problem("arxiv-6")
 results = duels.simulate(matrix, "rucb", horizon=200, runs=2, seed=0)
 results.save("out")
 assert duels.load_results("out").final().height == 1
-assert results.summarise().height > 1
+assert results.summarize().height > 1
 duels.run_experiment(problems=["arxiv-6"], policies=["rucb"], horizons=[100], runs=2, out="experiment")
 
 study = duels.create_study(["a", "b", "c"], "drinks", storage="sqlite:///drinks.db")
 study.tell(study.ask(), "left")
 assert duels.load_study("drinks", storage="sqlite:///drinks.db").verdict().duels == 1
-assert duels.analyse([("a", "b", "left")] * 30).verdict.leader == "a"
+assert duels.analyze([("a", "b", "left")] * 30).verdict.leader == "a"
 
 try:
     duels.connect("http://127.0.0.1:9", "a-token", timeout=1).list_studies()

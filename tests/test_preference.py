@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from duels.cli import app
 from duels.errors import InvalidInput, NoCondorcetWinner, UnknownName
-from duels.orders import _all_ordered, count_ordered_subsets, ordered_among_random, ordered_subsets_by_size
+from duels.orders import _all_ordered, count_ordered_among_random, count_ordered_subsets, count_ordered_subsets_by_size
 from duels.preference import PreferenceMatrix
 from duels.problems import load_matrix, problem
 
@@ -194,7 +194,7 @@ def test_sampled_order_probability(size):
     exact = matrix.total_order_probability(size)
     assert exact.exact
     samples = 40_000
-    sampled = ordered_among_random(matrix.beats, size, samples, np.random.default_rng(0)) / samples
+    sampled = count_ordered_among_random(matrix.beats, size, samples, np.random.default_rng(0)) / samples
     assert sampled == pytest.approx(exact.value, abs=5 * math.sqrt(exact.value * (1 - exact.value) / samples) + 1e-12)
 
 
@@ -396,18 +396,18 @@ def test_ordered_subsets_are_counted_alike_in_one_pass_and_size_by_size(seed):
         subsets = [list(chosen) for chosen in combinations(range(8), size)]
         scores = [sorted(beats[np.ix_(chosen, chosen)].sum(axis=1).tolist()) for chosen in subsets]
         expected.append(sum(found == list(range(size)) for found in scores))
-    assert ordered_subsets_by_size(beats) == tuple(expected)
+    assert count_ordered_subsets_by_size(beats) == tuple(expected)
     assert [count_ordered_subsets(beats, size) for size in range(1, 9)] == expected[1:]
-    assert ordered_subsets_by_size(beats, most_work=10) is None
+    assert count_ordered_subsets_by_size(beats, most_work=10) is None
     matrix = PreferenceMatrix(np.where(beats, 0.7, 0.3) + np.diag(np.full(8, 0.2)))
     assert matrix.total_order_probability(4) == (expected[4] / 70, 0.0, True)
 
 
 def test_html_for_notebooks():
-    shown = PreferenceMatrix([[0.5, 0.7], [0.3, 0.5]], ["<b>new</b>", "old & grey"], name="<i>")._repr_html_()
+    shown = PreferenceMatrix([[0.5, 0.7], [0.3, 0.5]], ["<b>new</b>", "old & gray"], name="<i>")._repr_html_()
     assert "&lt;i&gt;: 2 arms, Condorcet winner" in shown
     assert "&lt;b&gt;new&lt;/b&gt;</th>" in shown
-    assert "old &amp; grey</th>" in shown
+    assert "old &amp; gray</th>" in shown
     assert "<b>0.700</b>" in shown
     assert ">0.300<" in shown
     assert "<b>0.300" not in shown

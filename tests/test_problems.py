@@ -331,7 +331,7 @@ def test_saves_arrays_too(tmp_path):
         ("byte-order-mark.csv", "\ufeff0.5,0.6\n0.4,0.5", ("0", "1")),
         ("header.csv", "bm25, dense\n0.5,0.6\n0.4,0.5", ("bm25", "dense")),
         ("corner.csv", ",1,2\n1,0.5,0.6\n2,0.4,0.5", ("1", "2")),
-        ("labelled-corner.csv", "ranker,a,b\na,0.5,0.6\nb,0.4,0.5", ("a", "b")),
+        ("labeled-corner.csv", "ranker,a,b\na,0.5,0.6\nb,0.4,0.5", ("a", "b")),
         ("header-one-shorter.csv", "a,b\na,0.5,0.6\nb,0.4,0.5", ("a", "b")),
         ("first-column.csv", "a,0.5,0.6\nb,0.4,0.5", ("a", "b")),
         ("comments.txt", "# made by hand\n0.5 0.6 # first\n\n0.4\t0.5\n", ("0", "1")),

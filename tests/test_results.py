@@ -43,12 +43,12 @@ def frame(regrets, policy="p", t=10):
 
 def test_summary_by_hand():
     # Regrets 1, 2, 6: mean 3, sample standard deviation √((4 + 1 + 9)/2) = √7, standard error √(7/3).
-    row = Results(frame([1.0, 2.0, 6.0])).summarise().to_dicts()[0]
+    row = Results(frame([1.0, 2.0, 6.0])).summarize().to_dicts()[0]
     assert (row["runs"], row["regret"], row["regret_min"], row["regret_max"]) == (3, 3.0, 1.0, 6.0)
     assert row["standard_error"] == pytest.approx(math.sqrt(7 / 3))
     assert row["accuracy"] == pytest.approx(2 / 3)
     assert row["explored"] is None
-    assert Results(frame([1.0])).summarise()["standard_error"].to_list() == [None]
+    assert Results(frame([1.0])).summarize()["standard_error"].to_list() == [None]
 
 
 def test_final_takes_the_last_time_and_ranks():
@@ -238,7 +238,7 @@ def test_summary_all_columns():
             schema=SCHEMA,
         )
 
-    row = Results(frame("p", 10, 10, [1.0, 2.0, 6.0], [0.0, 1.0, 5.0], [3, 4, 8], [2, 3, 10])).summarise().to_dicts()[0]
+    row = Results(frame("p", 10, 10, [1.0, 2.0, 6.0], [0.0, 1.0, 5.0], [3, 4, 8], [2, 3, 10])).summarize().to_dicts()[0]
     assert (row["weak_regret"], row["duels"], row["explored"]) == (2.0, 5.0, 3.0)
     one = ([1.0], [0.0], [1], [None])
     both = Results(
@@ -252,7 +252,7 @@ def test_summary_all_columns():
             ]
         )
     )
-    assert both.summarise().select("policy", "horizon", "t").rows() == [  # q comes first, as in the frame
+    assert both.summarize().select("policy", "horizon", "t").rows() == [  # q comes first, as in the frame
         ("q", 20, 5),
         ("q", 20, 20),
         ("p", 10, 5),
@@ -331,12 +331,12 @@ def test_older_results_have_every_horizon_too(tmp_path):
 
 def test_results_without_rows_have_an_empty_summary():
     empty = Results(frame([]))
-    assert (len(empty.summarise()), len(empty.final())) == (0, 0)
+    assert (len(empty.summarize()), len(empty.final())) == (0, 0)
 
 
 def test_bands_and_quantiles_by_hand():
     """Regrets 1, 2, 6: mean 3, standard deviation √7, error √(7/3); t₀.₉₇₅ with 2 degrees of freedom is 4.302653."""
-    row = Results(frame([1.0, 2.0, 6.0])).summarise().to_dicts()[0]
+    row = Results(frame([1.0, 2.0, 6.0])).summarize().to_dicts()[0]
     assert row["regret_low"] == pytest.approx(3 - 4.302653 * (7 / 3) ** 0.5, abs=1e-5)
     assert row["regret_high"] == pytest.approx(3 + 4.302653 * (7 / 3) ** 0.5, abs=1e-5)
     assert (row["regret_q25"], row["regret_q50"], row["regret_q75"]) == (1.5, 2.0, 4.0)
@@ -348,15 +348,15 @@ def test_bands_and_quantiles_by_hand():
 
 
 def test_bands_of_a_single_run_and_of_other_levels():
-    one = Results(frame([1.0])).summarise(quantiles=[0.05, 1]).to_dicts()[0]
+    one = Results(frame([1.0])).summarize(quantiles=[0.05, 1]).to_dicts()[0]
     assert (one["regret_low"], one["regret_high"], one["regret_q5"], one["regret_q100"]) == (None, None, 1.0, 1.0)
     assert one["accuracy_low"] == 0 < one["accuracy_high"] < 1  # the run was not correct
     results = Results(frame([1.0, 2.0, 6.0]))
-    wide, narrow = results.summarise(confidence=0.99).to_dicts()[0], results.summarise(confidence=0.5).to_dicts()[0]
+    wide, narrow = results.summarize(confidence=0.99).to_dicts()[0], results.summarize(confidence=0.5).to_dicts()[0]
     assert wide["regret_low"] < narrow["regret_low"] < 3 < narrow["regret_high"] < wide["regret_high"]
     for wrong in ({"confidence": 95}, {"quantiles": [25]}):
         with pytest.raises(InvalidInput, match="expected"):
-            results.summarise(**wrong)
+            results.summarize(**wrong)
 
 
 def test_saved_results_open_in_pandas_and_duckdb(tmp_path):

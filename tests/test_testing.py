@@ -66,20 +66,20 @@ def test_a_policy_that_ignores_outcomes_is_caught(interpreted):
             testing.check_outcomes_read(altered(rucb, update=update))
 
 
-def test_a_policy_that_favours_low_indices_is_caught(interpreted):
+def test_a_policy_that_favors_low_indices_is_caught(interpreted):
     def choose(m, rng):
         return 0
 
     for module, kernel in ((savage, "select"), (rucb, "select")):
         biased = with_helper(module, kernel, choose=choose)
         with pytest.raises(ConformanceError, match="does not treat arms equally"):
-            testing.check_relabelling(altered(module, **{kernel: biased}))
+            testing.check_relabeling(altered(module, **{kernel: biased}))
     first = with_helper(random, "recommend", choose_largest=lambda values, rng: 0)
     with pytest.raises(ConformanceError, match="arm 0 is recommended"):
-        testing.check_relabelling(altered(random, recommend=first))
+        testing.check_relabeling(altered(random, recommend=first))
 
 
-def test_a_slight_favour_is_caught_too(interpreted):
+def test_a_slight_favor_is_caught_too(interpreted):
     """One choice in five goes to the first of the equals: the counts vary from run to run, and the bias shows."""
 
     def choose(m, rng):
@@ -87,7 +87,7 @@ def test_a_slight_favour_is_caught_too(interpreted):
 
     biased = with_helper(savage, "select", choose=choose)
     with pytest.raises(ConformanceError, match="does not treat arms equally"):
-        testing.check_relabelling(altered(savage, select=biased))
+        testing.check_relabeling(altered(savage, select=biased))
 
 
 def with_helper(module, kernel, **helpers):

@@ -322,7 +322,7 @@ def test_theorem_2_is_no_empty_promise(problem, runs):
 def test_theorem_3_holds_for_rucb(problem):
     matrix = duels.problem(problem)
     results = duels.simulate(matrix, f"rucb:alpha={ALPHA}", horizon=HORIZON, runs=20)
-    summary = results.summarise()
+    summary = results.summarize()
     bound = theory.expected_regret_bound(matrix, summary["t"].to_numpy(), ALPHA)
     assert (summary["regret"].to_numpy() + 5 * summary["standard_error"].to_numpy() < bound).all()
 

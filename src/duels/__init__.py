@@ -38,7 +38,7 @@ _HOMES = {
     "ratings": "rating.table",
     "agreement": "study.voter_agreement",
     "Analysis": "study.analysis",
-    "analyse": "study.analysis",
+    "analyze": "study.analysis",
     "plan": "study.plan",
     "find_best": "study.best",
     "find_best_async": "study.best",
@@ -129,7 +129,7 @@ if TYPE_CHECKING:
     from .rating.table import ratings
     from .results import Results, load_results
     from .simulation import ChangingPreferences, simulate
-    from .study.analysis import Analysis, analyse
+    from .study.analysis import Analysis, analyze
     from .study.best import find_best, find_best_async
     from .study.catalogue import create_study, load_study
     from .study.duels import Duel

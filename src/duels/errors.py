@@ -31,7 +31,7 @@ class UnknownName(InvalidInput):
         known = list(known)
         self.kind, self.name, self.known = kind, name, known
         close = difflib.get_close_matches(str(name).lower(), known, n=1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"Known: {_shortened(known)}."
+        hint = f"Did you mean {close[0]!r}?" if close else f"Known: {_shorten(known)}."
         super().__init__(f"unknown {kind} {name!r}. {hint}" + (f" See: {see}" if see else ""))
 
 
@@ -118,14 +118,14 @@ def needs_extra(extra: str, feature: str) -> Iterator[None]:
         raise MissingExtra(feature, package, extra) from None
 
 
-def _shortened(names: list[str], most: int = 12) -> str:
+def _shorten(names: list[str], most: int = 12) -> str:
     if not names:
         return "none"
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def format_count(count: int, one: str, many: str = "") -> str:
     """Format a count with its noun: `1 vote`, `2,000 votes`, `2 queries`.
 
     Args:
@@ -155,7 +155,7 @@ def hundredths(share: float) -> str:
     return f"{percent(share) / 100:.2f}" if math.isfinite(share) else f"{share:.2f}"
 
 
-def cut(value: object, most: int = 60) -> str:
+def shorten(value: object, most: int = 60) -> str:
     """Return `repr(value)` for a message, cut to `most` characters; `…` marks a cut."""
     text = repr(value)
     return text if len(text) <= most else text[: most - 1] + "…"

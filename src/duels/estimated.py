@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from .errors import counted
+from .errors import format_count
 from .preference import PreferenceMatrix, frozen
 
 SHOWN = 8  # arms that `describe` lists
@@ -71,7 +71,7 @@ class EstimatedPreferences(PreferenceMatrix):
         )
         if never := int((pairs == 0).sum()):
             are = "is" if never == 1 else "are"
-            source += f"; {counted(never, 'pair')} of {len(pairs):,} never met and {are} set to ½"
+            source += f"; {format_count(never, 'pair')} of {len(pairs):,} never met and {are} set to ½"
         return source
 
     def _certainty(self) -> str:

@@ -78,7 +78,7 @@ def atomic_open(path: Path) -> Iterator[IO[bytes]]:
             yield raw
 
 
-def packed_arrays(arrays: "Mapping[str, np.ndarray]") -> bytes:
+def pack_arrays(arrays: "Mapping[str, np.ndarray]") -> bytes:
     """Return arrays as a compressed file that `numpy.load` reads; fast, and nearly as small as the smallest."""
     import numpy as np
 

@@ -41,7 +41,7 @@ def count_ordered_subsets(beats: np.ndarray, size: int, most_work: int = 1_000_0
         return None
 
 
-def ordered_subsets_by_size(
+def count_ordered_subsets_by_size(
     beats: np.ndarray, most_work: int = 1_000_000, most_additions: int = 50_000_000
 ) -> tuple[int, ...] | None:
     """Count the totally ordered subsets of 0, 1, …, K arms in one pass; None if that is too much work."""
@@ -74,7 +74,7 @@ def ordered_subsets_by_size(
         return None
 
 
-def ordered_among_random(beats: np.ndarray, size: int, samples: int, rng: np.random.Generator) -> int:
+def count_ordered_among_random(beats: np.ndarray, size: int, samples: int, rng: np.random.Generator) -> int:
     """Count the totally ordered subsets among `samples` random ones."""
     ordered = 0
     batch = max(1, min(samples, 4_000_000 // len(beats)))
@@ -82,13 +82,13 @@ def ordered_among_random(beats: np.ndarray, size: int, samples: int, rng: np.ran
         chosen = np.empty((min(batch, samples - start), 0), np.int64)
         # A subset can only be ordered if its first few arms are, so most are never drawn completely.
         while len(chosen) and chosen.shape[1] < size:
-            chosen = _extended(chosen, min(max(3, chosen.shape[1]), size - chosen.shape[1]), len(beats), rng)
+            chosen = _extend_rows(chosen, min(max(3, chosen.shape[1]), size - chosen.shape[1]), len(beats), rng)
             chosen = chosen[_all_ordered(beats, chosen)]
         ordered += len(chosen)
     return ordered
 
 
-def _extended(chosen: np.ndarray, more: int, arms: int, rng: np.random.Generator) -> np.ndarray:
+def _extend_rows(chosen: np.ndarray, more: int, arms: int, rng: np.random.Generator) -> np.ndarray:
     """Extend each row of distinct arms by `more` others, drawn uniformly from the rest."""
     rows, had = chosen.shape
     if (had + more) ** 2 > arms:

@@ -13,9 +13,9 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from .errors import InvalidInput, NoCondorcetWinner, UnknownName, cut
+from .errors import InvalidInput, NoCondorcetWinner, UnknownName, shorten
 from .files import html_table
-from .orders import count_ordered_subsets, ordered_among_random, ordered_subsets_by_size
+from .orders import count_ordered_among_random, count_ordered_subsets, count_ordered_subsets_by_size
 
 Arm = int | str
 TOLERANCE = 1e-9  # how far P + Pᵀ may be from 1, and the diagonal from ½
@@ -81,8 +81,8 @@ class PreferenceMatrix:
     """
 
     def __init__(self, array: ArrayLike, names: Iterable[str] | None = None, name: str = "") -> None:
-        self._array = _checked_array(array)
-        self._names = _checked_names(names, len(self._array))
+        self._array = _check_array(array)
+        self._names = _check_names(names, len(self._array))
         self._name = str(name)
 
     @property
@@ -266,7 +266,7 @@ class PreferenceMatrix:
             return False
         ordered = self._array[np.ix_(self.order, self.order)]
         upper = np.triu(np.ones_like(ordered, dtype=bool), 1)
-        # Comparing neighbours is enough: above the diagonal, rows must not decrease and columns must not increase.
+        # Comparing neighbors is enough: above the diagonal, rows must not decrease and columns must not increase.
         rows = upper[:, :-1] & (ordered[:, 1:] < ordered[:, :-1] - TOLERANCE)
         columns = upper[1:] & (ordered[:-1] < ordered[1:] - TOLERANCE)
         return not (rows.any() or columns.any())
@@ -291,7 +291,7 @@ class PreferenceMatrix:
         if self.condorcet_winner is None:
             raise NoCondorcetWinner(
                 f"{what} an arm that beats every other arm, and this matrix has none. It has "
-                f"Copeland winners {_listed(self._called(self.copeland_winners))}, a Borda winner "
+                f"Copeland winners {_join_names(self._names_of(self.copeland_winners))}, a Borda winner "
                 f"{self._names[self.borda_winner]!r} and a Smith set of {len(self.smith_set)} arms; "
                 "use a subset with a Condorcet winner"
             )
@@ -343,7 +343,7 @@ class PreferenceMatrix:
         count = None if self.arms > MOST_COUNTED else self._count_ordered_subsets(size)
         if count is not None:
             return Probability(count / math.comb(self.arms, size), 0.0, True)
-        ordered = ordered_among_random(self.beats, size, samples, np.random.default_rng(seed))
+        ordered = count_ordered_among_random(self.beats, size, samples, np.random.default_rng(seed))
         near = (ordered + 1) / (samples + 2)  # keeps the standard error above 0 when none or all are ordered
         return Probability(ordered / samples, math.sqrt(near * (1 - near) / samples), False)
 
@@ -353,7 +353,7 @@ class PreferenceMatrix:
 
     @cached_property
     def _ordered_subsets(self) -> tuple[int, ...] | None:
-        return ordered_subsets_by_size(self.beats)
+        return count_ordered_subsets_by_size(self.beats)
 
     def _check_size(self, size: int) -> None:
         if not isinstance(size, int | np.integer) or not 1 <= size <= self.arms:
@@ -371,10 +371,10 @@ class PreferenceMatrix:
             "arms": self.arms,
             "condorcet_winner": None if winner is None else self._names[winner],
             **decided,
-            "borda_winners": self._called(self.borda_winners),
-            "copeland_winners": self._called(self.copeland_winners),
+            "borda_winners": self._names_of(self.borda_winners),
+            "copeland_winners": self._names_of(self.copeland_winners),
             "copeland_score": int(self.copeland_scores.max()),
-            "smith_set": self._called(self.smith_set),
+            "smith_set": self._names_of(self.smith_set),
             "three_cycles": self.three_cycles,
             "total_order": self.is_total_order,
             "strongly_transitive": self.is_strongly_transitive,
@@ -424,10 +424,10 @@ class PreferenceMatrix:
         if winner is not None:
             rows.append(("gaps", lambda: self._gaps_text(winner)))
         rows += [
-            ("Borda winner", lambda: _listed(self._called(self.borda_winners))),
+            ("Borda winner", lambda: _join_names(self._names_of(self.borda_winners))),
             (
                 "Copeland winners",
-                lambda: f"{_listed(self._called(self.copeland_winners))} (beat {most} of {self.arms - 1})",
+                lambda: f"{_join_names(self._names_of(self.copeland_winners))} (beat {most} of {self.arms - 1})",
             ),
             ("Smith set", self._smith_text),
             ("three-cycles", lambda: f"{self.three_cycles} of {math.comb(self.arms, 3)} triples"),
@@ -445,24 +445,24 @@ class PreferenceMatrix:
         return f"{least:.4g} (to {runner_up}), median {median:.4g}, largest {largest:.4g}"
 
     def _smith_text(self) -> str:
-        smith = self._called(self.smith_set)
-        return f"{len(smith)} {'arm' if len(smith) == 1 else 'arms'}: {_listed(smith)}"
+        smith = self._names_of(self.smith_set)
+        return f"{len(smith)} {'arm' if len(smith) == 1 else 'arms'}: {_join_names(smith)}"
 
     def _subset_text(self, size: int) -> str:
         subset = self._subsets(size)
         error = f" ± {subset['standard_error']:.1g}" if subset["standard_error"] else ""
         return f"{subset['condorcet']:.3f} have a Condorcet winner, {subset['total_order']:.3g}{error} a total order"
 
-    def _called(self, arms: Iterable[int]) -> list[str]:
+    def _names_of(self, arms: Iterable[int]) -> list[str]:
         return [self._names[arm] for arm in arms]
 
 
-def _listed(names: Sequence[str], most: int = 8) -> str:
+def _join_names(names: Sequence[str], most: int = 8) -> str:
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown}, …"
 
 
-def _checked_array(array: ArrayLike) -> np.ndarray:
+def _check_array(array: ArrayLike) -> np.ndarray:
     try:
         if np.iscomplexobj(array):
             raise TypeError("its numbers are complex")
@@ -470,7 +470,7 @@ def _checked_array(array: ArrayLike) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"a preference matrix must be a square table of numbers: {error}") from None
     if p.ndim == 0:
-        raise InvalidInput(f"{cut(array)} is not a matrix: expected a square table of numbers")
+        raise InvalidInput(f"{shorten(array)} is not a matrix: expected a square table of numbers")
     if p.ndim != 2 or p.shape[0] != p.shape[1]:
         raise InvalidInput(f"the matrix has shape {p.shape}, expected square: one row and one column per arm")
     if len(p) < 2:
@@ -501,7 +501,7 @@ def _refuse(p: np.ndarray, bad: np.ndarray, expected: str) -> None:
         raise InvalidInput(f"P[{i}, {j}] = {p[i, j]:g}, {expected}")
 
 
-def _checked_names(names: Iterable[str] | None, arms: int) -> tuple[str, ...]:
+def _check_names(names: Iterable[str] | None, arms: int) -> tuple[str, ...]:
     if names is None:
         return tuple(map(str, range(arms)))
     if isinstance(names, str):

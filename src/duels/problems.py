@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import specs
-from .errors import InvalidInput, UnknownName, cut
+from .errors import InvalidInput, UnknownName, shorten
 from .files import atomic_write, read_cell, safe_cell
 from .preference import PreferenceMatrix
 
@@ -61,7 +61,7 @@ def problem(spec: str, /, **parameters: specs.Value) -> PreferenceMatrix:
         raise InvalidInput(f"{spec!r} is not a problem's name: expected a string such as 'linear:arms=8'")
     if Path(spec).suffix.lower() in SUFFIXES:
         raise InvalidInput(f"{spec!r} is a file: read it with duels.load_matrix")
-    name, given = specs.split(spec, "problem")
+    name, given = specs.split_spec(spec, "problem")
     defaults = _defaults(name)
     values = specs.fill(name, {**given, **parameters}, defaults, "duels problems")
     built = _families[name][0](**values)
@@ -93,7 +93,7 @@ def as_matrix(problem_like: ArrayLike | PreferenceMatrix | os.PathLike[str]) -> 
         return problem_like
     if not isinstance(problem_like, list | tuple) and np.ndim(problem_like) == 0:  # None, a number, a dictionary
         raise InvalidInput(
-            f"{cut(problem_like)} is not a problem: expected a name such as 'arxiv-6', a matrix file or a matrix"
+            f"{shorten(problem_like)} is not a problem: expected a name such as 'arxiv-6', a matrix file or a matrix"
         )
     return PreferenceMatrix(problem_like)
 
@@ -180,28 +180,28 @@ def _mslr_cycle() -> PreferenceMatrix:
 @_family("bradley-terry", "Bradley & Terry, Biometrika 1952")
 def _bradley_terry(arms: int = 16, spread: float = 1.0, seed: int = 0) -> PreferenceMatrix:
     """Arms with normal utilities of standard deviation `spread`; P[i, j] is the logistic function of u_i − u_j."""
-    rng = _checked("bradley-terry", arms, seed)
+    rng = _check_parameters("bradley-terry", arms, seed)
     if not 0 < spread < np.inf:
         raise InvalidInput(f"bradley-terry: spread = {spread:g}, expected a finite number above 0")
     utility = spread * rng.standard_normal(arms)
-    return _completed(0.5 + 0.5 * np.tanh((utility[:, None] - utility) / 2))
+    return _complete_matrix(0.5 + 0.5 * np.tanh((utility[:, None] - utility) / 2))
 
 
 @_family("linear", KOMIYAMA + " (arithmetic-8 is arms=8, largest_gap=0.35, shuffle=false)")
 def _linear(arms: int = 8, largest_gap: float = 0.4, seed: int = 0, shuffle: bool = True) -> PreferenceMatrix:
     """Arms in order at equal steps, the first ahead of the last by `largest_gap`."""
-    rng = _checked("linear", arms, seed, largest_gap=largest_gap)
+    rng = _check_parameters("linear", arms, seed, largest_gap=largest_gap)
     rank = np.arange(arms)
-    return _shuffled(0.5 + (rank - rank[:, None]) / (arms - 1) * largest_gap, rng, shuffle)
+    return _make_matrix(0.5 + (rank - rank[:, None]) / (arms - 1) * largest_gap, rng, shuffle)
 
 
 @_family("hard-condorcet")
 def _hard_condorcet(arms: int = 16, gap: float = 0.05, seed: int = 0, shuffle: bool = True) -> PreferenceMatrix:
     """A winner ahead of every arm by the same `gap`; all other pairs are even, so only its own duels help."""
-    rng = _checked("hard-condorcet", arms, seed, gap=gap)
+    rng = _check_parameters("hard-condorcet", arms, seed, gap=gap)
     above = np.full((arms, arms), 0.5)
     above[0] += gap
-    return _shuffled(above, rng, shuffle)
+    return _make_matrix(above, rng, shuffle)
 
 
 @_family("borda-not-condorcet", "Zoghi, Whiteson, Munos & de Rijke, ICML 2014, section 2")
@@ -212,7 +212,7 @@ def _borda_not_condorcet(
 
     Relaxed transitivity's γ is margin/gap.
     """
-    rng = _checked("borda-not-condorcet", arms, seed, fewest=3, gap=gap, margin=margin)
+    rng = _check_parameters("borda-not-condorcet", arms, seed, fewest=3, gap=gap, margin=margin)
     # The second arm's Borda sum is (K−2)·margin − gap, the winner's (K−1)·gap.
     if not (arms - 2) * margin > arms * gap * (1 + 1e-6):
         raise InvalidInput(
@@ -221,7 +221,7 @@ def _borda_not_condorcet(
         )
     above = np.full((arms, arms), 0.5 + gap)
     above[1] = 0.5 + margin
-    return _shuffled(above, rng, shuffle)
+    return _make_matrix(above, rng, shuffle)
 
 
 @_family("cycle-with-winner", KOMIYAMA + " (cyclic-4 is arms=4, shuffle=false)")
@@ -232,23 +232,23 @@ def _cycle_with_winner(
 
     Arms that face each other across the circle are even.
     """
-    rng = _checked("cycle-with-winner", arms, seed, fewest=4, gap=gap, cycle_gap=cycle_gap)
+    rng = _check_parameters("cycle-with-winner", arms, seed, fewest=4, gap=gap, cycle_gap=cycle_gap)
     place = np.arange(arms)
     ahead = (place - place[:, None]) % (arms - 1)  # steps from i to j; the winner's row is set below
     above = 0.5 + cycle_gap * np.sign((arms - 1) - 2 * ahead)
     above[0] = 0.5 + gap
-    return _shuffled(above, rng, shuffle)
+    return _make_matrix(above, rng, shuffle)
 
 
 @_family("random-condorcet")
 def _random_condorcet(arms: int = 16, gap: float = 0.02, seed: int = 0, shuffle: bool = True) -> PreferenceMatrix:
     """Uniformly random probabilities, and a winner whose gaps are uniform from `gap`, the smallest, to 0.5."""
-    rng = _checked("random-condorcet", arms, seed, gap=gap)
+    rng = _check_parameters("random-condorcet", arms, seed, gap=gap)
     above = rng.random((arms, arms))
     gaps = rng.uniform(gap, 0.5, arms - 1)
     gaps[gaps.argmin()] = gap
     above[0, 1:] = 0.5 + gaps
-    return _shuffled(above, rng, shuffle)
+    return _make_matrix(above, rng, shuffle)
 
 
 @_family("cycle", "rock, paper, scissors is arms=3")
@@ -257,10 +257,10 @@ def _cycle(arms: int = 5, gap: float = 0.2, seed: int = 0, shuffle: bool = True)
 
     With an even number, arms that face each other across the circle are even.
     """
-    rng = _checked("cycle", arms, seed, fewest=3, gap=gap)
+    rng = _check_parameters("cycle", arms, seed, fewest=3, gap=gap)
     place = np.arange(arms)
     ahead = (place - place[:, None]) % arms  # steps from i to j
-    return _shuffled(0.5 + gap * np.sign(arms - 2 * ahead), rng, shuffle)
+    return _make_matrix(0.5 + gap * np.sign(arms - 2 * ahead), rng, shuffle)
 
 
 @_family("top-cycle")
@@ -271,14 +271,14 @@ def _top_cycle(
 
     The top arms are the Smith set and the Copeland winners.
     """
-    rng = _checked("top-cycle", arms, seed, fewest=4, gap=gap, cycle_gap=cycle_gap)
+    rng = _check_parameters("top-cycle", arms, seed, fewest=4, gap=gap, cycle_gap=cycle_gap)
     if not 3 <= top < arms:
         raise InvalidInput(f"top-cycle: top = {top}, expected 3 to {arms - 1}, fewer than there are arms")
     place = np.arange(arms)
     ahead = (place - place[:, None]) % top
     above = np.full((arms, arms), 0.5 + gap)
     above[:top, :top] = 0.5 + cycle_gap * np.sign(top - 2 * ahead[:top, :top])
-    return _shuffled(above, rng, shuffle)
+    return _make_matrix(above, rng, shuffle)
 
 
 @_family("borda-not-copeland")
@@ -290,7 +290,7 @@ def _borda_not_copeland(
     Arms are ahead of later ones by `gap`. But the third arm beats the first, loses to the fourth, and beats all others
     by `margin`.
     """
-    rng = _checked("borda-not-copeland", arms, seed, fewest=5, gap=gap, margin=margin)
+    rng = _check_parameters("borda-not-copeland", arms, seed, fewest=5, gap=gap, margin=margin)
     above = np.full((arms, arms), 0.5 + gap)
     above[0, 2] = 0.5 - gap  # 0 beats 1, 1 beats 2, 2 beats 0
     above[2, 3] = 0.5 - gap
@@ -301,7 +301,7 @@ def _borda_not_copeland(
             f"borda-not-copeland: margin = {margin:g} leaves the Copeland winners ahead in Borda score too, "
             f"expected more than (arms − 2)/(arms − 4)·gap = {(arms - 2) / (arms - 4) * gap:g}"
         )
-    return _shuffled(above, rng, shuffle)
+    return _make_matrix(above, rng, shuffle)
 
 
 @_family("random-tournament")
@@ -310,15 +310,15 @@ def _random_tournament(arms: int = 8, gap: float = 0.02, seed: int = 0) -> Prefe
 
     Tournaments in which one arm beats all others are drawn again.
     """
-    rng = _checked("random-tournament", arms, seed, fewest=3, gap=gap)
+    rng = _check_parameters("random-tournament", arms, seed, fewest=3, gap=gap)
     while True:
         above = 0.5 + rng.uniform(gap, 0.5, (arms, arms)) * rng.choice([-1.0, 1.0], (arms, arms))
-        matrix = _completed(above)
+        matrix = _complete_matrix(above)
         if matrix.condorcet_winner is None:
             return matrix
 
 
-def _checked(name: str, arms: int, seed: int, fewest: int = 2, **gaps: float) -> np.random.Generator:
+def _check_parameters(name: str, arms: int, seed: int, fewest: int = 2, **gaps: float) -> np.random.Generator:
     if not fewest <= arms <= MOST_ARMS:
         raise InvalidInput(f"{name}: arms = {arms}, expected {fewest} to {MOST_ARMS}")
     for key, gap in gaps.items():
@@ -329,14 +329,14 @@ def _checked(name: str, arms: int, seed: int, fewest: int = 2, **gaps: float) ->
     return np.random.default_rng(seed)
 
 
-def _shuffled(above: np.ndarray, rng: np.random.Generator, shuffle: bool) -> PreferenceMatrix:
+def _make_matrix(above: np.ndarray, rng: np.random.Generator, shuffle: bool) -> PreferenceMatrix:
     """The completed matrix, its arms in random order: good arms must not have low indices."""
-    matrix = _completed(above)
+    matrix = _complete_matrix(above)
     order = rng.permutation(matrix.arms) if shuffle else np.arange(matrix.arms)
     return PreferenceMatrix(matrix.array[np.ix_(order, order)])
 
 
-def _completed(above: np.ndarray) -> PreferenceMatrix:
+def _complete_matrix(above: np.ndarray) -> PreferenceMatrix:
     """The matrix with the given entries above the diagonal."""
     return PreferenceMatrix(np.triu(above, 1) + np.tril(1 - above.T, -1) + np.eye(len(above)) / 2)
 
@@ -351,7 +351,7 @@ def load_matrix(path: str | os.PathLike[str]) -> PreferenceMatrix:
         InvalidInput: If the file cannot be read, or does not hold a preference matrix.
     """
     path = Path(path)
-    suffix = _checked_suffix(path)
+    suffix = _check_suffix(path)
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -375,7 +375,7 @@ def save_matrix(matrix: PreferenceMatrix | ArrayLike, path: str | os.PathLike[st
     """
     path = Path(path)
     matrix = matrix if isinstance(matrix, PreferenceMatrix) else PreferenceMatrix(matrix)
-    content = _encoded(matrix, path, _checked_suffix(path))
+    content = _encode_matrix(matrix, path, _check_suffix(path))
     with atomic_write(path) as unfinished:
         unfinished.write_bytes(content)
 
@@ -387,7 +387,7 @@ def check_matrix_path(path: str | os.PathLike[str]) -> None:
         InvalidInput: If it cannot.
     """
     path = Path(path)
-    if _checked_suffix(path) == ".npy":
+    if _check_suffix(path) == ".npy":
         raise InvalidInput(f"{path}: an .npy file cannot hold the arms' names; save as .npz, .csv or .txt")
     if not path.parent.is_dir():
         raise InvalidInput(f"{path} cannot be written: there is no folder {str(path.parent)!r}")
@@ -396,13 +396,13 @@ def check_matrix_path(path: str | os.PathLike[str]) -> None:
     path.with_name(f"{path.name}.probe").unlink()
 
 
-def _checked_suffix(path: Path) -> str:
+def _check_suffix(path: Path) -> str:
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidInput(f"{path}: unknown kind of file {path.suffix!r}, expected one of {', '.join(SUFFIXES)}")
     return path.suffix.lower()
 
 
-def _encoded(matrix: PreferenceMatrix, path: Path, suffix: str) -> bytes:
+def _encode_matrix(matrix: PreferenceMatrix, path: Path, suffix: str) -> bytes:
     rows = matrix.array.tolist()
     names = None if matrix.names == tuple(map(str, range(matrix.arms))) else matrix.names
     if suffix == ".csv":
@@ -453,9 +453,9 @@ def _read_text(path: Path, content: bytes, suffix: str) -> tuple[list[list[float
     if not rows:
         raise InvalidInput(f"{path} has no numbers below its header, expected a row of numbers per arm")
     one_more = header is not None and len(rows[0][1]) == len(rows) + 1
-    labelled = corner or one_more or not any(_is_number(row[0]) for _, row in rows)
-    array = _numbers(path, rows, first=1 if labelled else 0)
-    return array, names or _table_names(path, header, rows, labelled)
+    labeled = corner or one_more or not any(_is_number(row[0]) for _, row in rows)
+    array = _numbers(path, rows, first=1 if labeled else 0)
+    return array, names or _table_names(path, header, rows, labeled)
 
 
 def _csv_rows(text: str) -> tuple[None, Rows]:
@@ -491,16 +491,16 @@ def _numbers(path: Path, rows: Rows, first: int) -> list[list[float]]:
     return [[float(entry) for entry in row[first:]] for _, row in rows]
 
 
-def _table_names(path: Path, header: tuple[int, list[str]] | None, rows: Rows, labelled: bool) -> list[str] | None:
+def _table_names(path: Path, header: tuple[int, list[str]] | None, rows: Rows, labeled: bool) -> list[str] | None:
     """The names from the header row and the first column, which must agree."""
-    labels = [row[0] for _, row in rows] if labelled else None
+    labels = [row[0] for _, row in rows] if labeled else None
     if header is None:
         return labels
     line, names = header
     width = len(rows[0][1])
-    names = names[1:] if labelled and len(names) == width else names
-    if len(names) != width - labelled:
-        raise InvalidInput(f"{path}, line {line}: {len(names)} names over rows of {width - labelled} numbers")
+    names = names[1:] if labeled and len(names) == width else names
+    if len(names) != width - labeled:
+        raise InvalidInput(f"{path}, line {line}: {len(names)} names over rows of {width - labeled} numbers")
     for (number, _), label, name in zip(rows, labels or names, names):
         if label != name:
             raise InvalidInput(f"{path}, line {number} is called {label!r}, expected {name!r} as in the header")

@@ -233,7 +233,7 @@ def policy_names(provenance: Mapping[str, Any]) -> dict[str, str]:
     for part in parts(provenance):
         for label, facts in part.get("policies", {}).items():
             if "name" in facts:
-                found[specs.split(label, "policy")[0]] = facts["name"]
+                found[specs.split_spec(label, "policy")[0]] = facts["name"]
     return found
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from . import provenance as provenances
-from .errors import DuelsError, InvalidInput, UnknownName, counted, cut
+from .errors import DuelsError, InvalidInput, UnknownName, format_count, shorten
 from .files import atomic_write, html_table, latex_table, markdown_table
 from .policies import display_name
 from .provenance import TOLD
@@ -62,7 +62,7 @@ class Results:
     pairs: pl.DataFrame | None = None  # problem, policy, run, t, first, second, duels, wins (of the first)
     intervals: pl.DataFrame | None = None  # problem, policy, run, t, first, second, duels, wins, lower, upper
 
-    def summarise(self, *, confidence: float = 0.95, quantiles: Sequence[float] = (0.25, 0.5, 0.75)) -> pl.DataFrame:
+    def summarize(self, *, confidence: float = 0.95, quantiles: Sequence[float] = (0.25, 0.5, 0.75)) -> pl.DataFrame:
         """Compute mean, spread and accuracy over runs, by problem, policy, horizon and time.
 
         Args:
@@ -97,7 +97,7 @@ class Results:
                 explored=pl.col("explored").median(),
                 **{f"regret_q{q * 100:g}": regret.quantile(q, "linear") for q in quantiles},
             )
-            .sort(ordered(self.frame, "problem"), ordered(self.frame, "policy"), "horizon", "t")
+            .sort(order_rows(self.frame, "problem"), order_rows(self.frame, "policy"), "horizon", "t")
         )
         return summary.with_columns(**_bands(summary, confidence))
 
@@ -108,13 +108,13 @@ class Results:
         the other policies once, to the longest horizon; at shorter ones the same runs count, as they were at that time.
         """
         t, horizon = pl.col("t"), pl.col("horizon")
-        summary = self.summarise().with_columns(last=t == t.max().over("problem", "policy", "horizon"))
+        summary = self.summarize().with_columns(last=t == t.max().over("problem", "policy", "horizon"))
         asked, line = _shorter_horizons(self.frame, self.provenance), ["problem", "policy", "t"]
         shorter = summary.join(asked, on=[*line, "horizon"], how="semi")
         shorter = shorter.join(summary.filter("last"), on=line, how="anti")  # runs with exactly that horizon come first
         shorter = shorter.filter(horizon == horizon.min().over(line))
         rows = pl.concat([summary.filter("last"), shorter]).drop("last")
-        order = [ordered(self.frame, "problem"), t, pl.col("regret"), ordered(self.frame, "policy"), horizon]
+        order = [order_rows(self.frame, "problem"), t, pl.col("regret"), order_rows(self.frame, "policy"), horizon]
         return rows.sort(order)
 
     def notions_of(self, problem: str) -> list[str]:
@@ -219,7 +219,7 @@ class Results:
     def __repr__(self) -> str:
         policies = self.frame["policy"].unique(maintain_order=True).to_list()
         problems = self.frame["problem"].unique(maintain_order=True).to_list()
-        size = f"{counted(self.frame['run'].n_unique(), 'run')}, {len(self.frame)} rows"
+        size = f"{format_count(self.frame['run'].n_unique(), 'run')}, {len(self.frame)} rows"
         return f"Results({', '.join(policies)} on {', '.join(problems)}: {size})"
 
 
@@ -234,7 +234,7 @@ def _cells(final: pl.DataFrame) -> list[list[str]]:
     return rows
 
 
-def ordered(frame: pl.DataFrame, column: str) -> pl.Expr:
+def order_rows(frame: pl.DataFrame, column: str) -> pl.Expr:
     """Return the column as an enumeration, which sorts by first appearance in the frame."""
     return pl.col(column).cast(pl.Enum(frame[column].unique(maintain_order=True)))
 
@@ -262,13 +262,13 @@ def _bands(summary: pl.DataFrame, confidence: float) -> dict[str, pl.Series]:
     runs, accuracy = summary["runs"].to_numpy(), summary["accuracy"].to_numpy()
     width = special.stdtrit(np.maximum(runs - 1, 1), upper) * summary["standard_error"]
     z2 = special.ndtri(upper) ** 2
-    centre = (accuracy + z2 / (2 * runs)) / (1 + z2 / runs)
+    center = (accuracy + z2 / (2 * runs)) / (1 + z2 / runs)
     half = np.sqrt(z2) / (1 + z2 / runs) * np.sqrt(accuracy * (1 - accuracy) / runs + z2 / (4 * runs**2))
     return {
         "regret_low": summary["regret"] - width,
         "regret_high": summary["regret"] + width,
-        "accuracy_low": pl.Series(np.maximum(centre - half, 0)).fill_nan(None),
-        "accuracy_high": pl.Series(np.where(accuracy == 1, 1, np.minimum(centre + half, 1))).fill_nan(None),
+        "accuracy_low": pl.Series(np.maximum(center - half, 0)).fill_nan(None),
+        "accuracy_high": pl.Series(np.where(accuracy == 1, 1, np.minimum(center + half, 1))).fill_nan(None),
     }
 
 
@@ -306,8 +306,8 @@ def as_results(results: object) -> Results:
     if isinstance(results, str | os.PathLike):
         return load_results(os.fspath(results))
     raise InvalidInput(
-        f"{cut(results)} is not results: expected what simulate, run_experiment or load_results returns, or a folder "
-        "with results"
+        f"{shorten(results)} is not results: expected what simulate, run_experiment or load_results returns, or a "
+        "folder with results"
     )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from .checks import check_int
 from .engine import loop
 from .engine.threads import in_threads, thread_count
-from .errors import DuelsError, InvalidInput, PolicyError, UnknownName, counted, cut
+from .errors import DuelsError, InvalidInput, PolicyError, UnknownName, format_count, shorten
 from .policies import Policy, PolicyLike, State, defaults
 from .policies import policy as find_policy
 from .preference import Arm, PreferenceMatrix
@@ -166,7 +166,7 @@ def simulate(
         Task(k, name, world, label, chosen, ready.horizon, some, ready.seed, times, regret, record, compiled)
         for k, some in enumerate(_pieces(numbers, jobs))
     ]
-    session = Session(counted(jobs, "thread"))
+    session = Session(format_count(jobs, "thread"))
     found: dict[int, Results] = {}
 
     def keep(task: Task, played: Results, where: dict[str, str]) -> None:
@@ -383,7 +383,7 @@ class _World:
         has = [hasattr(type(problem), name) or name in getattr(problem, "__dict__", {}) for name in REQUIRED]
         if any(has):
             for name in itertools.compress(REQUIRED, [not one for one in has]):
-                raise InvalidInput(f"the environment {cut(problem)} has no {name}: see docs/environments.md")
+                raise InvalidInput(f"the environment {shorten(problem)} has no {name}: see docs/environments.md")
             self.environment = cast(Environment, problem)
             self.matrix, self.changes = self.environment.matrix, getattr(problem, "changes", [])
             return
@@ -558,7 +558,7 @@ class _Recorder:
                     {
                         "first": first,
                         "second": second,
-                        "duels": _met(tally)[first, second],
+                        "duels": _count_met(tally)[first, second],
                         "wins": tally[first, second],
                     }
                 )
@@ -587,7 +587,7 @@ def _duels_and_wins(tally: np.ndarray, i: int, j: int) -> tuple[float, float | N
     return float(tally[i, j] + tally[j, i]), float(tally[i, j])
 
 
-def _met(tally: np.ndarray) -> np.ndarray:
+def _count_met(tally: np.ndarray) -> np.ndarray:
     met: np.ndarray = tally + tally.T
     np.fill_diagonal(met, tally.diagonal())
     return met

@@ -10,7 +10,7 @@ Value = bool | int | float | str  # of a parameter
 V = TypeVar("V", bound=Value)
 
 
-def split(spec: str, kind: str) -> tuple[str, dict[str, str]]:
+def split_spec(spec: str, kind: str) -> tuple[str, dict[str, str]]:
     """Split a spec into its name and its parameters.
 
     Args:
@@ -62,11 +62,11 @@ def fill(owner: str, given: Mapping[str, object], defaults: Mapping[str, V], see
 
 def join(name: str, values: Mapping[str, Value], defaults: Mapping[str, Value]) -> str:
     """Write a spec; parameters that have their default are left out."""
-    changed = [f"{key}={_shown(value)}" for key, value in values.items() if value != defaults[key]]
+    changed = [f"{key}={_format_value(value)}" for key, value in values.items() if value != defaults[key]]
     return name + (":" + ",".join(changed) if changed else "")
 
 
-def _shown(value: Value) -> str:
+def _format_value(value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 

@@ -20,7 +20,7 @@ from .policies import policy as find_policy
 from .specs import Value
 
 HORIZON = 4000
-RUNS = 3000  # of `check_relabelling`, at each of its horizons
+RUNS = 3000  # of `check_relabeling`, at each of its horizons
 
 
 def check_policy(policy: PolicyLike, **parameters: Value) -> list[str]:
@@ -78,7 +78,7 @@ def check_outcomes_read(policy: Policy) -> None:
         winner = run % 4
         matrix = _star(4, winner)
         play = loop.ready(policy, 4, HORIZON * 4, matrix)
-        _, _, arm = _played(play, policy, matrix, HORIZON * 4, seed=run)
+        _, _, arm = _play(play, policy, matrix, HORIZON * 4, seed=run)
         wrong += arm != winner
     if wrong >= 3:
         raise ConformanceError(
@@ -87,11 +87,11 @@ def check_outcomes_read(policy: Policy) -> None:
         )
 
 
-def check_relabelling(policy: Policy) -> None:
+def check_relabeling(policy: Policy) -> None:
     """Arms are treated equally: if all are equal, each is played and recommended equally often.
 
     Each arm's mean count over 3000 runs may differ from the average by 5.5 standard errors; a fair policy exceeds that
-    in fewer than one of 10⁶ checks. Favouring low indices in ties, the usual mistake, differs by dozens.
+    in fewer than one of 10⁶ checks. Favoring low indices in ties, the usual mistake, differs by dozens.
     """
     arms, runs = 5, RUNS
     matrix = _frozen(np.full((arms, arms), 0.5))
@@ -99,7 +99,7 @@ def check_relabelling(policy: Policy) -> None:
         play = loop.ready(policy, arms, horizon, matrix)
         plays, recommended = np.zeros((runs, arms)), np.zeros((runs, arms))
         for run in range(runs):
-            _, tally, arm = _played(play, policy, matrix, horizon, seed=run)
+            _, tally, arm = _play(play, policy, matrix, horizon, seed=run)
             plays[run] = tally.played
             recommended[run, arm] = 1
         for what, counts in (("played", plays), ("recommended", recommended)):
@@ -191,7 +191,7 @@ def check_parameters(policy: Policy) -> None:
 CHECKS: tuple[Callable[[Policy], None], ...] = (
     check_choices,
     check_outcomes_read,
-    check_relabelling,
+    check_relabeling,
     check_compiled,
     check_skip,
     check_pure,
@@ -269,7 +269,7 @@ class _Game:
                 raise ConformanceError(f"{self.policy}: `bounds` must return two (K, K) arrays, the lower one first")
 
 
-def _played(
+def _play(
     play: loop.Play, policy: Policy, matrix: np.ndarray, horizon: int, seed: int, stride: int = loop.FOREVER
 ) -> tuple[tuple[State, np.random.Generator, np.random.Generator], loop.Tally, int]:
     state, tally = policy.start(len(matrix), horizon), loop.new_tally(len(matrix))
@@ -283,7 +283,7 @@ def _trace(
     play: loop.Play, policy: Policy, matrix: np.ndarray, horizon: int, seed: int, stride: int
 ) -> tuple[object, ...]:
     """Everything that a run leaves behind: state, tally, recommendation, and the states of both generators."""
-    (state, coin, luck), tally, arm = _played(play, policy, matrix, horizon, seed, stride)
+    (state, coin, luck), tally, arm = _play(play, policy, matrix, horizon, seed, stride)
     return state, tally, arm, coin.bit_generator.state, luck.bit_generator.state
 
 
@@ -303,7 +303,7 @@ def _must_refuse(policy: Policy, name: str, bad: Value) -> None:
 
 
 def _ladder(arms: int) -> np.ndarray:
-    """Each arm beats all later ones, its neighbours by little; the best arm has a middle index."""
+    """Each arm beats all later ones, its neighbors by little; the best arm has a middle index."""
     rank = np.roll(np.arange(arms), arms // 2)
     return _frozen(0.5 + 0.35 * (rank[None, :] - rank[:, None]) / arms)
 

@@ -176,7 +176,7 @@ def interleaved_filter_rate(matrix: PreferenceMatrix, horizon: float) -> float: 
 def interleaved_filter_rate(matrix: PreferenceMatrix, horizon: Array) -> np.ndarray: ...
 def interleaved_filter_rate(matrix: PreferenceMatrix, horizon: ArrayLike) -> Numbers:
     """Compute K ln T / min Δ: Interleaved Filter's expected regret is at most an unstated constant times this."""
-    return _plain(matrix.arms * _log_time(horizon) / _sorted_gaps(matrix)[0])
+    return _plain(matrix.arms * _log_time(horizon) / _sort_gaps(matrix)[0])
 
 
 @overload
@@ -219,7 +219,7 @@ def savage_exploration_rate(matrix: PreferenceMatrix, horizon: ArrayLike, delta:
     With probability 1 − δ, Condorcet SAVAGE explores for at most an unstated constant times this many steps.
     """
     _check(0 < delta <= 1, "delta", delta, "above 0 and at most 1")
-    factor = np.sum(np.arange(1, matrix.arms) / _sorted_gaps(matrix) ** 2)
+    factor = np.sum(np.arange(1, matrix.arms) / _sort_gaps(matrix) ** 2)
     return _plain(factor * (np.log(matrix.arms / delta) + _log_time(horizon)))
 
 
@@ -232,7 +232,7 @@ def savage_rate(matrix: PreferenceMatrix, horizon: ArrayLike) -> Numbers:
 
     Condorcet SAVAGE's expected regret is at most an unstated constant times this, plus 1.
     """
-    factor = np.sum(np.arange(2, matrix.arms + 1) / _sorted_gaps(matrix) ** 2)
+    factor = np.sum(np.arange(2, matrix.arms + 1) / _sort_gaps(matrix) ** 2)
     return _plain(factor * (np.log(matrix.arms) + 2 * _log_time(horizon)))
 
 
@@ -261,7 +261,7 @@ def _kl_term(a: np.ndarray, b: np.ndarray, difference: np.ndarray) -> np.ndarray
         return np.where(a > 0, a * log_ratio, 0)
 
 
-def _sorted_gaps(matrix: PreferenceMatrix) -> np.ndarray:
+def _sort_gaps(matrix: PreferenceMatrix) -> np.ndarray:
     """Δ_2 ≤ … ≤ Δ_K: the gaps of all arms but the winner."""
     return np.sort(matrix.gaps)[1:]
 

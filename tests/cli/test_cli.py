@@ -241,7 +241,7 @@ def test_what_does_not_fit_is_counted_aloud(tmp_path):
     (tmp_path / "qrels").write_text("q 0 x 1\ns 0 x 1\n")
     said = duels_command(*what, "--run", "one.run", "--run", "two.run", "--qrels", "qrels", cwd=tmp_path).stderr
     assert (
-        "1 document without a judgement, treated as not relevant; left out: 1 query without judgements, 1 in no run"
+        "1 document without a judgment, treated as not relevant; left out: 1 query without judgments, 1 in no run"
         in said
     )
 
@@ -478,12 +478,12 @@ def test_figures_and_tables_for_papers(tmp_path):
         assert said in duels_command("run", *what, *arguments, cwd=tmp_path).stderr
 
 
-def test_figures_share_labels_and_colours():
+def test_figures_share_labels_and_colors():
     """Each figure takes the names that it has; a name that no figure has is refused, also beside others."""
     from duels.cli.runs import _figures
 
     look = {"labels": {"0": "the best"}, "colors": {"total order": "navy"}}
-    with pytest.raises(InvalidInput, match="expected three colours"):
+    with pytest.raises(InvalidInput, match="expected three colors"):
         _figures("cyclic-4", ["preferences", "subsets"], look)
     drawn = _figures("cyclic-4", ["subsets", "preferences"], {"labels": look["labels"]})
     assert "the best" in drawn["preferences"].chart.to_json()
@@ -496,9 +496,9 @@ def test_figures_share_labels_and_colours():
             _figures("cyclic-4", names, {"labels": {"total order": "ranking", "elsewhere": "x"}})
 
 
-def test_colours_of_a_heat_map(tmp_path):
-    colours = [word for colour in ("#112233", "white", "#445566") for word in ("--color", colour)]
-    output("plot", "cyclic-4", "--figure", "preferences", *colours, "--out", "p.json", cwd=tmp_path)
+def test_colors_of_a_heat_map(tmp_path):
+    colors = [word for color in ("#112233", "white", "#445566") for word in ("--color", color)]
+    output("plot", "cyclic-4", "--figure", "preferences", *colors, "--out", "p.json", cwd=tmp_path)
     assert re.search(r'"#112233",\s*"white",\s*"#445566"', (tmp_path / "p.json").read_text())
 
 

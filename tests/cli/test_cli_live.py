@@ -12,7 +12,7 @@ import pytest
 
 import duels
 from duels.errors import InvalidInput, StorageError
-from duels.storage.database_errors import shown, without_password
+from duels.storage.database_errors import quote_url, without_password
 from duels.storage.storage import Storage
 from duels.study import catalogue
 from duels.study.duels import duel_number
@@ -629,8 +629,8 @@ def test_no_password_is_printed(tmp_path, monkeypatch, option, hint):
     ],
 )
 def test_urls_without_their_password(url, expected):
-    assert (without_password(url), shown(url)) == (expected, repr(expected))
-    assert shown(5) == "5"
+    assert (without_password(url), quote_url(url)) == (expected, repr(expected))
+    assert quote_url(5) == "5"
 
 
 PLAN = ["plan", "--arms", "2", "--gap", "0.5", "--studies", "3", "-q"]

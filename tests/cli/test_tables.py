@@ -26,7 +26,7 @@ from latex_reader import read_latex
 
 import duels
 from duels.cli import app
-from duels.cli.printing import column, table_lines, wrapped
+from duels.cli.printing import column, table_lines, wrap_text
 from duels.storage.storage import Storage
 
 WIDTHS = (40, 60, 80, 120)
@@ -76,7 +76,7 @@ COMMANDS = {
     "ranking": Command("prompts", table=True),
     "import": Command("copied votes.csv --create"),
     "export": Command("prompts --out v.csv"),
-    "analyse": Command("battles.csv -f json"),  # its table is that of `leaderboard`, between two sentences
+    "analyze": Command("battles.csv -f json"),  # its table is that of `leaderboard`, between two sentences
     "ratings": Command("battles.csv", table=True),
     "plan": Command("--arms 4 --gap 0.2 --studies 20 -p rucb -p random --limit 900 -q", table=True),
     "agreement": Command("voters.csv"),
@@ -364,7 +364,7 @@ def test_tables_for_papers(name, run):
     policies = [row[heads.index("policy")] for row in rows] if "policy" in heads else []
     assert all(policy in ("Random", "Verdict") or policy.startswith("RUCB") for policy in policies)
     assert name == "policies" or not any(re.search(r"\d\.\d{5}", cell) for row in rows for cell in row)
-    assert COMMANDS[name].table or heads == ["", "value"] or name in ("judge", "standing", "agreement", "analyse")
+    assert COMMANDS[name].table or heads == ["", "value"] or name in ("judge", "standing", "agreement", "analyze")
 
 
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if not command.table])
@@ -443,13 +443,13 @@ def test_a_table_fits_every_width(rows):
 
 
 def test_wrapping():
-    assert wrapped("one two three", None) == ["one two three"]
-    assert wrapped("one two three", 7) == ["one two", "three"]
-    assert wrapped("rucb:alpha=0.262144", 12) == ["rucb:alpha=", "0.262144"]
-    assert wrapped("interleaved_filter", 12) == ["interleaved_", "filter"]
-    assert wrapped("abcdefgh", 3) == ["abc", "def", "gh"]
-    assert wrapped("日本語", 4) == ["日本", "語"]
-    assert wrapped("", 5) == [""]
+    assert wrap_text("one two three", None) == ["one two three"]
+    assert wrap_text("one two three", 7) == ["one two", "three"]
+    assert wrap_text("rucb:alpha=0.262144", 12) == ["rucb:alpha=", "0.262144"]
+    assert wrap_text("interleaved_filter", 12) == ["interleaved_", "filter"]
+    assert wrap_text("abcdefgh", 3) == ["abc", "def", "gh"]
+    assert wrap_text("日本語", 4) == ["日本", "語"]
+    assert wrap_text("", 5) == [""]
 
 
 @pytest.mark.parametrize("size", ["0", ""])

@@ -1,4 +1,4 @@
-"""`duels analyse`, `duels ratings` and `duels matrix count`: files of votes from the command line."""
+"""`duels analyze`, `duels ratings` and `duels matrix count`: files of votes from the command line."""
 
 import json
 
@@ -28,32 +28,32 @@ def output(folder, *arguments, code=0):
     return done.stdout if code == 0 else done.stderr
 
 
-def test_analyse(folder):
-    found = duels.analyse(folder / "votes.parquet")
-    text = output(folder, "analyse", "votes.parquet")
+def test_analyze(folder):
+    found = duels.analyze(folder / "votes.parquet")
+    text = output(folder, "analyze", "votes.parquet")
     assert text.startswith("73 votes, 6 of them ties (model_a → left, model_b → right, winner)\n")
     assert str(found.verdict) in text
     assert found.ranked in text
-    data = json.loads(output(folder, "analyse", "votes.parquet", "-f", "json"))
+    data = json.loads(output(folder, "analyze", "votes.parquet", "-f", "json"))
     assert data["votes"] == 73
     assert data["verdict"] == found.verdict.as_dict()
     assert [row["arm"] for row in data["leaderboard"]] == [row.arm for row in found.leaderboard]
-    rows = output(folder, "analyse", "votes.parquet", "-f", "csv").splitlines()
+    rows = output(folder, "analyze", "votes.parquet", "-f", "csv").splitlines()
     assert len(rows) == 4
     assert rows[0].startswith("rank,arm,rating,share,lower,upper,answers,wins")
-    assert "\\begin{tabular}" in output(folder, "analyse", "votes.parquet", "-f", "latex")
+    assert "\\begin{tabular}" in output(folder, "analyze", "votes.parquet", "-f", "latex")
     certain = json.loads(
-        output(folder, "analyse", "votes.parquet", "--confidence", "0.5", "--margin", "0.4", "-f", "json")
+        output(folder, "analyze", "votes.parquet", "--confidence", "0.5", "--margin", "0.4", "-f", "json")
     )
     assert (certain["verdict"]["confidence"], certain["verdict"]["margin"]) == (0.5, 0.4)
 
 
-def test_analyse_maps_columns_and_refuses_in_words(folder):
+def test_analyze_maps_columns_and_refuses_in_words(folder):
     (folder / "odd.csv").write_text("x,y,who\na,b,a\n")
-    said = output(folder, "analyse", "odd.csv", code=2)
+    said = output(folder, "analyze", "odd.csv", code=2)
     assert said.startswith("duels: odd.csv: no column is known to be left or right or winner. Found x, y, who;")
     assert "1 vote, 0" in output(
-        folder, "analyse", "odd.csv", "--column", "left=x", "--column", "right=y", "--column", "winner=who"
+        folder, "analyze", "odd.csv", "--column", "left=x", "--column", "right=y", "--column", "winner=who"
     )
 
 
@@ -112,8 +112,8 @@ def test_skips_are_said(folder):
     row = {"model_1": "x", "model_2": "y", "g2_winner": "model_1"}
     rows = [row | {"g1_winner": winner} for winner in ("model_1", "error")]
     (folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert output(folder, "analyse", "pairs.jsonl").startswith("1 vote, 0 of them ties; 1 skip left out (MT-Bench: ")
-    assert json.loads(output(folder, "analyse", "pairs.jsonl", "-f", "json"))["skipped"] == 1
+    assert output(folder, "analyze", "pairs.jsonl").startswith("1 vote, 0 of them ties; 1 skip left out (MT-Bench: ")
+    assert json.loads(output(folder, "analyze", "pairs.jsonl", "-f", "json"))["skipped"] == 1
 
 
 def test_an_anchor_whose_rating_is_no_number(folder):
@@ -154,18 +154,18 @@ def test_rows_and_voters_are_left_out(folder):
         "1 row cannot be read, and was left out: line 3: 'a' is compared with itself, expected two different arms.",
         "1 row repeats an earlier one in every cell, and was counted again: line 5 as line 2.",
     ]
-    said = output(folder, "analyse", "faulty.csv", code=2)
+    said = output(folder, "analyze", "faulty.csv", code=2)
     assert "1 of 4 rows cannot be read, so nothing was taken" in said
     assert said.endswith('; to leave such rows out: on_error="skip" (--on-error skip)\n')
     options = ["--on-error", "skip", "--without", "bot"]
-    assert output(folder, "analyse", "faulty.csv", *options).startswith(
+    assert output(folder, "analyze", "faulty.csv", *options).startswith(
         "2 votes, 0 of them ties, by 1 voter; 1 vote of excluded voters left out"
     )
-    for command in ("analyse", "ratings", "agreement"):
+    for command in ("analyze", "ratings", "agreement"):
         text = output(folder, command, "faulty.csv", *options[:2])
         assert all(note in " ".join(text.split()) for note in notes), command
         assert "unknown voter 'bott'" in output(folder, command, "faulty.csv", *options, "--without", "bott", code=2)
-    assert json.loads(output(folder, "analyse", "faulty.csv", *options, "-f", "json"))["left_out"] == 1
+    assert json.loads(output(folder, "analyze", "faulty.csv", *options, "-f", "json"))["left_out"] == 1
     done = duels_command("import", "faulty", "faulty.csv", "--create", *options, cwd=folder)
     assert done.stdout == "2 votes were imported into 'faulty'\n"
     assert done.stderr.splitlines()[1:] == ["1 vote of excluded voters left out", *notes]

@@ -49,10 +49,10 @@ def literal_log_evidence(answers, category):
             if outcome != 0.5:
                 total += math.log(2 * tilted.sum())
             tilted /= tilted.sum()
-            centre = tilted @ g
-            narrower = tilted @ (g - centre) ** 2
+            center = tilted @ g
+            narrower = tilted @ (g - center) ** 2
             gain = covariance[:, t] / covariance[t, t]
-            mean = mean + gain * (centre - mean[t])
+            mean = mean + gain * (center - mean[t])
             covariance = covariance - np.outer(gain, gain) * (covariance[t, t] - narrower)
         logs.append(total)
     return math.log(np.mean(np.exp(logs)))

@@ -4,7 +4,7 @@ import pytest
 
 import duels
 from duels.continuous.advice import Best
-from duels.continuous.glance import following, headline, tuning_glance, words
+from duels.continuous.glance import describe_next_step, headline, summarize_tuning, words
 
 BEST = Best({"gap": 12.3456, "font": "serif"}, 0.705, 0.515, 0.85, 0.95, 0.97, {"gap": 30.0, "font": "mono"}, 24, 31.0)
 
@@ -36,7 +36,7 @@ def test_the_words_have_every_number():
     ],
 )
 def test_what_to_do_next(answers, initial, retired, said):
-    assert said in following(BEST._replace(answers=answers), initial, retired)
+    assert said in describe_next_step(BEST._replace(answers=answers), initial, retired)
 
 
 def test_without_enough_evidence_nothing_is_sure():
@@ -48,19 +48,19 @@ def test_without_enough_evidence_nothing_is_sure():
     )
     assert str(early).startswith("No preference found after 24 answers: the answers could be coin tosses")
     assert "sure" not in words(early) + str(early)
-    assert "weak preference" in following(early._replace(answers=50), 16, False)
-    assert "Plan for about 50 answers" in following(early._replace(answers=49), 16, False)
+    assert "weak preference" in describe_next_step(early._replace(answers=50), 16, False)
+    assert "Plan for about 50 answers" in describe_next_step(early._replace(answers=49), 16, False)
 
 
 def test_a_glance_is_the_study_s():
     study = duels.create_tuning({"gap": (4.0, 40.0)}, "page", "sqlite://", "eubo:initial=3")
-    shown = tuning_glance(study)
+    shown = summarize_tuning(study)
     assert (shown["best"], shown["parameters"], shown["answers"], shown["seq"]) == (None, [], 0, 1)
     for _ in range(2):
         duel = study.ask()
         study.tell(duel, "left" if duel.left["gap"] > duel.right["gap"] else "right")
     study.ask()
-    shown = tuning_glance(study)
+    shown = summarize_tuning(study)
     assert (shown["answers"], shown["open"], shown["seq"], shown["retired"]) == (2, 1, 6, False)
     assert shown["best"] == study.best.as_dict()
     assert shown["parameters"] == study.slices()["parameters"]

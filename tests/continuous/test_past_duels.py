@@ -1,4 +1,4 @@
-"""Past duels in and out: nothing is lost on the way, and what a study has already is recognised."""
+"""Past duels in and out: nothing is lost on the way, and what a study has already is recognized."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 import duels
 from duels import InvalidInput
-from duels.continuous.past_duels import Past, checked, known_duels, parse_duels, read_duels, write_duels
+from duels.continuous.past_duels import Past, check_duels, find_known_duels, parse_duels, read_duels, write_duels
 from duels.storage.storage import Storage
 
 SPACE = duels.space(
@@ -74,24 +74,24 @@ def test_what_is_known_worked_by_hand(study):
         (Past(A, B, "left", "ann"), False),
         *[(Past(B, A, "tie", None, EARLY), known) for known in (True, True, False)],
     ]
-    assert known_duels(study, [one for one, _ in cases]) == [known for _, known in cases]
-    assert known_duels(study, [Past(B, A, "right", "ann", EARLY)]) == [True]  # the sides do not matter
-    assert known_duels(study, [Past(B, A, "left", "ann", EARLY)]) == [False]
+    assert find_known_duels(study, [one for one, _ in cases]) == [known for _, known in cases]
+    assert find_known_duels(study, [Past(B, A, "right", "ann", EARLY)]) == [True]  # the sides do not matter
+    assert find_known_duels(study, [Past(B, A, "left", "ann", EARLY)]) == [False]
     study.undo(0)
-    assert known_duels(study, [Past(A, B, "left", "ann", EARLY)]) == [False]
+    assert find_known_duels(study, [Past(A, B, "left", "ann", EARLY)]) == [False]
 
 
 def test_without_times_only_all_of_them_are_known(study):
-    past = checked(SPACE, [(A, B, "left"), (B, A, "tie")])
+    past = check_duels(SPACE, [(A, B, "left"), (B, A, "tie")])
     study.import_duels(past)
-    assert known_duels(study, past) == [True, True]
-    assert known_duels(study, past[:1]) == [True]
-    assert known_duels(study, [*past, Past(A, B, "right")]) == [False] * 3
+    assert find_known_duels(study, past) == [True, True]
+    assert find_known_duels(study, past[:1]) == [True]
+    assert find_known_duels(study, [*past, Past(A, B, "right")]) == [False] * 3
     study.tell(study.ask(), "left")
     asked = study.duel(2)
-    assert known_duels(study, [Past(asked.left, asked.right, "left")]) == [False]  # it was not imported
+    assert find_known_duels(study, [Past(asked.left, asked.right, "left")]) == [False]  # it was not imported
     timed = Past(asked.left, asked.right, "left", None, study.events()[-1].time)
-    assert known_duels(study, [timed, Past(A, A, "tie")]) == [True, False]
+    assert find_known_duels(study, [timed, Past(A, A, "tie")]) == [True, False]
 
 
 @pytest.mark.parametrize(

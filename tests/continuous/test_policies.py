@@ -24,7 +24,7 @@ from duels.continuous.policies import (
 from duels.continuous.policies.eubo import expected_best
 from duels.continuous.policies.kernel_self_sparring import regression
 from duels.continuous.search import sobol
-from duels.continuous.situation import fitted_count
+from duels.continuous.situation import count_fitted
 
 MIXED = duels.space({"x": (0.0, 1.0), "n": (1, 40, "log int"), "style": ["a", "b", "c"]})
 NUMBERS = duels.space({"x": (0.0, 1.0), "y": (1e-3, 1.0, "log")})
@@ -34,7 +34,7 @@ EVERYWHERE = [{"x": x, "y": y} for x in range(1, 5) for y in range(1, 4)]
 
 
 def some_duels(space, count, seed=0):
-    """Random duels, whose answers favour large first parameters."""
+    """Random duels, whose answers favor large first parameters."""
     rng = np.random.default_rng(seed)
     found = []
     while len(found) < count:
@@ -299,8 +299,8 @@ def test_the_smallest_space():
 
 def test_hyperparameters_are_fitted_on_a_schedule():
     """After every answer up to 47, later after every second, third, …; never on fewer than 23/24 of the answers."""
-    assert [fitted_count(n) for n in (1, 47, 48, 49, 50, 100, 103, 500)] == [1, 47, 48, 48, 50, 100, 100, 500]
-    assert all(fitted_count(n) > n * 23 / 24 for n in range(1, 2000))
+    assert [count_fitted(n) for n in (1, 47, 48, 49, 50, 100, 103, 500)] == [1, 47, 48, 48, 50, 100, 100, 500]
+    assert all(count_fitted(n) > n * 23 / 24 for n in range(1, 2000))
 
 
 def test_unknown_names_and_wrong_parameters():

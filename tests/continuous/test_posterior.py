@@ -34,11 +34,11 @@ def test_averages_of_the_likelihood(outcome, mean, variance):
     g = mean + math.sqrt(variance) * np.linspace(-11, 11, 20_001)
     weight = np.exp(-0.5 * (g - mean) ** 2 / variance) * expit(g) ** outcome * expit(-g) ** (1 - outcome)
     normal = np.exp(-0.5 * (g - mean) ** 2 / variance).sum()
-    centre = weight @ g / weight.sum()
-    spread = weight @ (g - centre) ** 2 / weight.sum()
+    center = weight @ g / weight.sum()
+    spread = weight @ (g - center) ** 2 / weight.sum()
     value, slope, bend = average_answer(outcome, mean, variance)
     assert value == pytest.approx(math.log(weight.sum() / normal), abs=1e-3)
-    assert mean + variance * slope == pytest.approx(centre, abs=2e-3 * math.sqrt(variance))
+    assert mean + variance * slope == pytest.approx(center, abs=2e-3 * math.sqrt(variance))
     assert variance - variance**2 * bend == pytest.approx(spread, rel=2e-3)
 
 

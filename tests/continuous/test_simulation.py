@@ -46,7 +46,7 @@ def test_the_maxima_of_functions(name):
 
 
 def test_published_maxima():
-    """As the literature has them; the opposite sign where it minimises."""
+    """As the literature has them; the opposite sign where it minimizes."""
     published = {"branin": -0.397887, "eggholder": 959.6407, "holder": 19.2085, "michalewicz": 1.8013}
     published |= {"michalewicz:d=5": 4.687658, "hartmann3": 3.86278, "hartmann6": 3.32237, "camel": 1.0316}
     for name, value in published.items():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import duels
 from duels.continuous import templates
-from duels.continuous.templates import checked_template, render, unused
+from duels.continuous.templates import check_template, find_unused, render
 from duels.errors import InvalidInput
 
 SPACE = duels.space(
@@ -30,7 +30,7 @@ SETTING = {"gap": 12, "line height": 1.5, "font": "serif", "bold": True}
     ],
 )
 def test_places_have_values(template, page):
-    assert render(checked_template(template, SPACE), SETTING) == page
+    assert render(check_template(template, SPACE), SETTING) == page
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_places_have_values(template, page):
 )
 def test_what_cannot_be_a_template(template, words):
     with pytest.raises(InvalidInput, match=words):
-        checked_template(template, SPACE)
+        check_template(template, SPACE)
 
 
 def test_what_a_template_does_not_show():
-    assert unused("{{ gap }} {{ font | json }}", SPACE) == ["line height", "bold"]
+    assert find_unused("{{ gap }} {{ font | json }}", SPACE) == ["line height", "bold"]
 
 
 @pytest.mark.parametrize(
@@ -67,21 +67,21 @@ def test_scripts_are_noticed(template, found):
 
 def test_a_name_may_look_like_a_filter():
     space = duels.space({"a | json": (0.0, 1.0), "a": (0.0, 1.0)})
-    assert render(checked_template("{{ a | json }} {{ a }}", space), {"a | json": 0.25, "a": 0.5}) == "0.25 0.5"
+    assert render(check_template("{{ a | json }} {{ a }}", space), {"a | json": 0.25, "a": 0.5}) == "0.25 0.5"
 
 
 @pytest.mark.parametrize("part", ["{{", "{{ ", " ", "{{ gap", "} }", "<a on", "<script", " onclick "])
 def test_no_template_takes_long_to_read(part):
     """A search that goes back and forth would take hours for these, and everybody else would wait."""
     long = ("{{ " + part * templates.MOST)[: templates.MOST - 10] + "\n{{ gap }}"
-    assert checked_template(long, SPACE) == long
-    assert unused(long, SPACE) == ["line height", "font", "bold"]
+    assert check_template(long, SPACE) == long
+    assert find_unused(long, SPACE) == ["line height", "font", "bold"]
     templates.has_script(long)
 
 
 def test_a_large_page_is_refused():
     space = duels.space({"text": ["x" * 90, "y"]})
-    template = checked_template("{{ text }}" * 50_000, space)
+    template = check_template("{{ text }}" * 50_000, space)
     assert len(render(template, {"text": "y"})) == 50_000
     with pytest.raises(InvalidInput, match="the page of a setting has 4,500,000 characters"):
         render(template, {"text": "x" * 90})

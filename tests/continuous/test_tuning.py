@@ -18,12 +18,12 @@ from duels.continuous import History, Memory, choices, policy
 from duels.continuous import tuning as live
 from duels.continuous.advice import HALF, distances
 from duels.continuous.catalogue import load_any
-from duels.continuous.choices import FIRST, MOST, NEAR, STEP, code, modelled
-from duels.continuous.glance import tuning_glance
+from duels.continuous.choices import FIRST, MOST, NEAR, STEP, choose_modeled, code
+from duels.continuous.glance import summarize_tuning
 from duels.continuous.policies import ASKING, Policy, generator
 from duels.storage.storage import NotReady, Storage
 from duels.study.catalogue import delete_study, list_studies
-from duels.study.record import chained
+from duels.study.record import chain_digest
 
 SPACE = duels.space({"x": (0.0, 1.0), "k": (1, 100, "log int"), "style": ["terse", "warm"]})
 LINE = duels.space({"x": (0.0, 1.0)})
@@ -258,10 +258,10 @@ def test_who_skips_a_question_is_asked_another_one(url, now):
     for one, other in itertools.combinations(asked, 2):
         assert np.abs(one - other).max() >= NEAR
     assert study.answers == 6
-    skipped = choices.skipped(study.history(), now[0])
+    skipped = choices.find_skipped(study.history(), now[0])
     assert skipped == [6, 7, 8, 9]
     now[0] += 97.5
-    assert choices.skipped(study.history(), now[0]) == [8, 9]  # the others' lease has ended
+    assert choices.find_skipped(study.history(), now[0]) == [8, 9]  # the others' lease has ended
     study.ask()
     assert study.check() == 22
 
@@ -358,7 +358,7 @@ def tamper(path, text, *values):
         ).fetchall()
         digest = ""
         for row in rows:
-            digest = chained(digest, row)
+            digest = chain_digest(digest, row)
             database.execute("UPDATE events SET digest = ? WHERE seq = ?", (digest, row[0]))
 
 
@@ -443,7 +443,7 @@ def test_each_kind_of_study_has_its_own_function(url):
     assert [one.name for one in list_studies(url)] == ["logo"]
 
 
-@pytest.mark.parametrize("function", [duels.ratings, duels.agreement, duels.analyse, duels.read_votes])
+@pytest.mark.parametrize("function", [duels.ratings, duels.agreement, duels.analyze, duels.read_votes])
 def test_what_is_about_votes_on_arms_refuses_a_tuning_study(url, function):
     study = duels.create_tuning(LINE, storage=url, policy="random")
     study.tell(study.ask(), "left", voter="ann")
@@ -543,7 +543,7 @@ def test_sure_is_said_once_a_preference_is_found(url):
     for _ in range(5):
         for duel in study.ask(5):
             study.tell(duel, "left" if duel.left["x"] < duel.right["x"] else "right")
-        best, shown = study.best, tuning_glance(study)
+        best, shown = study.best, summarize_tuning(study)
         found.append(best.sure is not None)
         assert found[-1] == (best.evidence >= 20)
         assert ("sure" in str(best), "sure" in shown["words"]) == (found[-1], found[-1])
@@ -659,13 +659,13 @@ def test_one_wrong_past_duel_and_none_is_imported(url, row, words):
 
 
 def test_the_model_learns_from_the_first_and_the_newest_answers():
-    assert modelled(0).tolist() == []
-    assert modelled(MOST).tolist() == list(range(MOST))
+    assert choose_modeled(0).tolist() == []
+    assert choose_modeled(MOST).tolist() == list(range(MOST))
     first = list(range(FIRST))
-    assert modelled(MOST + 1).tolist() == [*first, *range(FIRST + STEP, MOST + 1)]
-    assert modelled(MOST + STEP).tolist() == [*first, *range(FIRST + STEP, MOST + STEP)]
-    assert modelled(MOST + STEP + 1).tolist() == [*first, *range(FIRST + 2 * STEP, MOST + STEP + 1)]
-    assert all(MOST - STEP < len(modelled(count)) <= MOST for count in range(MOST, 5 * MOST))
+    assert choose_modeled(MOST + 1).tolist() == [*first, *range(FIRST + STEP, MOST + 1)]
+    assert choose_modeled(MOST + STEP).tolist() == [*first, *range(FIRST + STEP, MOST + STEP)]
+    assert choose_modeled(MOST + STEP + 1).tolist() == [*first, *range(FIRST + 2 * STEP, MOST + STEP + 1)]
+    assert all(MOST - STEP < len(choose_modeled(count)) <= MOST for count in range(MOST, 5 * MOST))
 
 
 def test_ten_thousand_duels_load_quickly(url):

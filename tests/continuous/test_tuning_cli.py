@@ -131,7 +131,7 @@ COMMANDS = {
     "verdict": ("voice", REFUSES),
     "standing": ("voice", REFUSES),
     "ranking": ("voice", REFUSES),
-    "analyse": ("answers.csv", "no column is known to be left or right"),
+    "analyze": ("answers.csv", "no column is known to be left or right"),
     "ratings": ("answers.csv", "no column is known to be left or right"),
     "agreement": ("answers.csv", "no column is known to be left or right"),
     "matrix count": ("answers.csv", "no column is known to be left or right"),

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from duels.engine.progress import compute_each, working
+from duels.engine.progress import compute_each, show_working
 
 
 class Terminal(io.StringIO):
@@ -19,7 +19,7 @@ def test_work_is_shown_on_a_terminal_only(monkeypatch, kind, shown, seen):
     screen = kind()
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
-    with working("reading [b]votes[/b].csv", shown):
+    with show_working("reading [b]votes[/b].csv", shown):
         pass
     assert ("reading [b]votes[/b].csv" in screen.getvalue()) == seen
     assert bool(screen.getvalue()) == seen

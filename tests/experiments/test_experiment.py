@@ -256,7 +256,7 @@ def test_damaged_parts_are_done_again_aloud(problems, undisturbed, tmp_path):
 
 def test_one_process_at_a_time(tmp_path):
     duels.run_experiment("arxiv-6", "rucb", 10, runs=1, out=tmp_path)
-    with Folder(tmp_path).locked(""), pytest.raises(InvalidInput, match="another process is running the experiment in"):
+    with Folder(tmp_path).lock(""), pytest.raises(InvalidInput, match="another process is running the experiment in"):
         duels.run_experiment("arxiv-6", "rucb", 10, runs=1, out=tmp_path)
 
 

@@ -75,11 +75,11 @@ def test_any_changed_byte_of_a_part_is_noticed(tmp_path):
     for place in range(0, len(whole), len(whole) // 40):
         folder.part(0).write_bytes(whole[:place] + bytes([whole[place] ^ 128]) + whole[place + 1 :])
         with pytest.warns(UserWarning, match=r"00000\.parquet is damaged: .*; its task is repeated"):
-            assert folder.kept(0) is None
+            assert folder.read_finished(0) is None
     folder.part(0).write_bytes(whole)
-    assert folder.kept(0).equals(part.frame)
+    assert folder.read_finished(0).equals(part.frame)
     (tmp_path / "parts" / "00000.parquet.sha256").unlink()  # as a kill between the two files leaves it
-    assert folder.kept(0) is None
+    assert folder.read_finished(0) is None
     assert not folder.has(0)
 
 
@@ -99,7 +99,7 @@ def test_a_part_damaged_while_its_shard_ends_is_not_left_out(tmp_path, monkeypat
 def test_who_keeps_whom_out(tmp_path):
     busy = pytest.raises(InvalidInput, match="another process is running the experiment in")
     run(tmp_path, shard="1/3")
-    with Folder(tmp_path).locked("1/2"):
+    with Folder(tmp_path).lock("1/2"):
         run(tmp_path, shard="2/3")  # shards work beside each other
         for refused in (
             lambda: run(tmp_path),
@@ -108,7 +108,7 @@ def test_who_keeps_whom_out(tmp_path):
         ):
             with busy:
                 refused()
-    with Folder(tmp_path).locked():
+    with Folder(tmp_path).lock():
         for refused in (
             lambda: run(tmp_path),
             lambda: run(tmp_path, shard="3/3"),

@@ -1,4 +1,4 @@
-"""The common look: ticks and labels of logarithmic axes, colours, legends, heat maps, and every ending of a file."""
+"""The common look: ticks and labels of logarithmic axes, colors, legends, heat maps, and every ending of a file."""
 
 import json
 import math
@@ -84,7 +84,7 @@ def test_labels_of_an_axis_as_drawn(tmp_path):
 
 
 def test_a_label_stands_below_its_tick_at_the_ends_too(tmp_path):
-    svg = svg_of(charts.titled(line(1, 1000), "t"), tmp_path)
+    svg = svg_of(charts.add_title(line(1, 1000), "t"), tmp_path)
     labels = re.search(r'role-axis-label".*?</g>', svg)[0]
     assert re.findall(r'text-anchor="(\w+)"', labels) == ["middle"] * labels.count("<text")
 
@@ -116,52 +116,52 @@ def test_numbers_in_words():
     ]
 
 
-def test_the_papers_colours():
+def test_the_papers_colors():
     names = ["random", "rucb:alpha=2", "btm:gamma=2", "rucb", "savage", "rucb:alpha=3"]
-    scale = legends.colour_of(names)
+    scale = legends.color_of(names)
     found = dict(zip(scale.domain, scale.range))
     assert list(found) == names
     assert (found["rucb"], found["savage"]) == (charts.VERMILION, charts.BLUE)
     for paper in (["rucb", "savage", "btm"], ["rucb", "savage", "btm:gamma=own"]):
-        assert legends.colour_of(paper).range == [charts.VERMILION, charts.BLUE, charts.GREEN]
-    assert legends.colour_of(["btm:gamma=own", "btm"]).range[1] == charts.GREEN
-    # Policies with parameters have shades of their policy's colour.
+        assert legends.color_of(paper).range == [charts.VERMILION, charts.BLUE, charts.GREEN]
+    assert legends.color_of(["btm:gamma=own", "btm"]).range[1] == charts.GREEN
+    # Policies with parameters have shades of their policy's color.
     shades = [legends.mix(charts.GREEN, *shade) for shade in legends.SHADES]
     assert found["btm:gamma=2"] in shades
 
 
-def test_a_policy_has_one_colour_in_every_figure():
+def test_a_policy_has_one_color_in_every_figure():
     built_in = [*policies.BUILT_IN]
     assert set(built_in) <= set(legends.USUAL)
     assert set(continuous.BUILT_IN) <= set(legends.USUAL)
-    assert len(set(legends.colour_of(built_in).range)) == len(built_in)
-    assert len(set(legends.colour_of(continuous.BUILT_IN).range)) == len(continuous.BUILT_IN)
-    known = dict(zip(built_in, legends.colour_of(built_in).range))
+    assert len(set(legends.color_of(built_in).range)) == len(built_in)
+    assert len(set(legends.color_of(continuous.BUILT_IN).range)) == len(continuous.BUILT_IN)
+    known = dict(zip(built_in, legends.color_of(built_in).range))
     for names in (["rmed1", "dts"], ["mine", "random", "rmed1"], ["rucb:alpha=2", "rmed1", "mine"], ["mine"]):
-        for name, colour in zip(names, legends.colour_of(names).range):
-            assert known.setdefault(name, colour) == colour
+        for name, color in zip(names, legends.color_of(names).range):
+            assert known.setdefault(name, color) == color
     assert not {known["mine"], known["rucb:alpha=2"]} & {known[name] for name in built_in}
 
 
 def test_policies_of_the_user_differ_from_the_others_of_the_figure():
     one, *same = [f"policy {k}" for k in range(40)]
-    wish = legends.colour_of([one]).range[0]
-    twin = next(name for name in same if legends.colour_of([name]).range == [wish])
-    first, second = legends.colour_of([one, twin]).range
+    wish = legends.color_of([one]).range[0]
+    twin = next(name for name in same if legends.color_of([name]).range == [wish])
+    first, second = legends.color_of([one, twin]).range
     assert legends.distance(first, second) >= legends.UNLIKE
-    assert legends.colour_of([twin, one]).range == [second, first]  # in any order
+    assert legends.color_of([twin, one]).range == [second, first]  # in any order
     assert legends.distance("#000000", "#FFFFFF") == pytest.approx(100, abs=0.1)  # the lightness
     assert legends._lab("#D55E00") == pytest.approx((54.2, 43.3, 63.2), abs=0.1)
 
 
-def test_as_many_colours_as_names():
+def test_as_many_colors_as_names():
     names = [f"policy {k}" for k in range(25)]
-    assert len(set(legends.colour_of(names).range)) == 25
+    assert len(set(legends.color_of(names).range)) == 25
     assert legends.shape_of(names).range[12:14] == list(legends.SHAPES[:2])
-    # Colours come again at last, and shapes after twelve names: no two of 60 lines look alike.
+    # Colors come again at last, and shapes after twelve names: no two of 60 lines look alike.
     many = [f"policy {k}" for k in range(60)]
-    assert len(set(zip(legends.colour_of(many).range, legends.shape_of(many).range))) == 60
-    assert len(set(legends.colour_of(["rucb", "savage", "btm", *names[:10]]).range)) == 13
+    assert len(set(zip(legends.color_of(many).range, legends.shape_of(many).range))) == 60
+    assert len(set(legends.color_of(["rucb", "savage", "btm", *names[:10]]).range)) == 13
 
 
 def test_glyphs():
@@ -192,7 +192,7 @@ def test_columns_of_a_legend():
 
 
 def symbols(svg):
-    """The legend as drawn: label, colour and path of each entry."""
+    """The legend as drawn: label, color and path of each entry."""
     drawn = re.findall(r'role-legend-symbol"[^>]*><path([^>]*)/>', svg)
     labels = re.findall(r'role-legend-label"[^>]*><text[^>]*>([^<]*)</text>', svg)
     assert all('opacity="1"' in symbol for symbol in drawn)
@@ -217,7 +217,7 @@ def two_lines(names, key, marked=True):
     return alt.layer(*legends.lines(rows, x, y, key, "policy"), key.layer())
 
 
-def test_a_legend_shows_colour_and_mark(tmp_path):
+def test_a_legend_shows_color_and_mark(tmp_path):
     names = ["rucb", "btm"]
     key = legends.key_of(names, ["btm"])
     entries = symbols(svg_of(two_lines(names, key), tmp_path))
@@ -332,10 +332,10 @@ def test_names_that_a_page_could_mistake(tmp_path):
     assert 'a"b' in {text.replace("&quot;", '"') for text in texts(svg)}
 
 
-def test_amounts_have_labelled_colours(tmp_path):
+def test_amounts_have_labeled_colors(tmp_path):
     def legend(low, high):
-        colour = charts.amounts("n", low, high).colour.to_dict()
-        return colour["scale"]["domain"], colour["legend"]["values"]
+        color = charts.amounts("n", low, high).color.to_dict()
+        return color["scale"]["domain"], color["legend"]["values"]
 
     assert legend(7, 450) == ([7, 450], [10, 100])
     assert legend(3, 3) == ([3, 30], [5, 10, 20])  # one power of ten: 1, 2 and 5 times it
@@ -346,11 +346,11 @@ def test_amounts_have_labelled_colours(tmp_path):
 
 
 def test_a_title_and_a_description():
-    spec = charts.titled(line(), "Regret", ["K = 6", "", "20 runs"]).to_dict()
+    spec = charts.add_title(line(), "Regret", ["K = 6", "", "20 runs"]).to_dict()
     assert spec["title"]["text"] == "Regret"
     assert spec["title"]["subtitle"] == ["K = 6", "20 runs"]
     assert spec["description"] == "Regret. K = 6. 20 runs"
-    spec = charts.titled(line(), "Regret", "K = 6", "what a blind reader hears").to_dict()
+    spec = charts.add_title(line(), "Regret", "K = 6", "what a blind reader hears").to_dict()
     assert (spec["title"]["subtitle"], spec["description"]) == (["K = 6"], "what a blind reader hears")
 
 
@@ -370,7 +370,7 @@ def pixels(path):
 
 
 def test_every_ending(tmp_path):
-    chart = charts.titled(line(1, 1000, width=200, height=100), "A line")
+    chart = charts.add_title(line(1, 1000, width=200, height=100), "A line")
     saved = {ending: charts.save(chart, tmp_path / "deep" / f"figure{ending}") for ending in charts.ENDINGS}
     assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == sorted(path.name for path in saved.values())
     width, height, rows = pixels(saved[".png"])
@@ -415,7 +415,7 @@ def test_more_rows_than_altair_would_take():
 
 
 def test_bad_charts_and_scales_are_refused(tmp_path):
-    chart = charts.titled(alt.Chart(charts.values([{"x": 1}])).mark_point().encode(x="x:Q"), "one")
+    chart = charts.add_title(alt.Chart(charts.values([{"x": 1}])).mark_point().encode(x="x:Q"), "one")
     for scale in (0, -1, 1000, "large"):
         with pytest.raises(InvalidInput, match="scale is"):
             charts.save(chart, tmp_path / "a.png", scale=scale)

@@ -299,8 +299,8 @@ def test_bounds_by_hand():
 def test_bounds_in_the_legend(tmp_path):
     chart = figures.regret(with_alpha("btm", "rucb:alpha=2"), bounds=TWO)
     entries = legend(chart, tmp_path)
-    (shade,) = legends.colour_of(["rucb:alpha=2"]).range
-    assert [(label, colour) for label, colour, _ in entries] == [
+    (shade,) = legends.color_of(["rucb:alpha=2"]).range
+    assert [(label, color) for label, color, _ in entries] == [
         ("Beat the Mean", charts.GREEN),
         ("RUCB (α = 2)", shade),
         ("Theorem 3, RUCB (α = 2)", shade),
@@ -522,7 +522,7 @@ def test_the_figure_of_cyclic_4(tmp_path):
         ["K of 4 arms · a winner is least likely at K = 3: 0.7500"],
     )
     entries = legend(chart, tmp_path)
-    assert [(label, colour) for label, colour, _ in entries] == [
+    assert [(label, color) for label, color, _ in entries] == [
         *(("Condorcet winner", charts.VERMILION), ("total order", charts.BLUE)),
     ]
     assert all(path.count("M") == 3 for _, _, path in entries)  # a line with a mark

@@ -1,4 +1,4 @@
-"""The options of figures: title, labels, colours, width, font, band and legend, of every figure, and their errors."""
+"""The options of figures: title, labels, colors, width, font, band and legend, of every figure, and their errors."""
 
 import functools
 import re
@@ -101,17 +101,17 @@ def test_no_theme_makes_a_figure_unreadable(name):
         themed = usual.to_dict(validate=False)
     config = themed["config"]
     assert config["background"] == "white"
-    colours = [config["title"]["color"], config["title"]["subtitleColor"]]
-    colours += [config[part][text] for part in ("axis", "legend", "header") for text in ("labelColor", "titleColor")]
-    assert all(contrast(colour) > 4.5 for colour in colours)
+    colors = [config["title"]["color"], config["title"]["subtitleColor"]]
+    colors += [config[part][text] for part in ("axis", "legend", "header") for text in ("labelColor", "titleColor")]
+    assert all(contrast(color) > 4.5 for color in colors)
     if name == "regret_and_accuracy":  # titles, headings of panels, axes, a legend and numbers
         drawn = [vl_convert.vegalite_to_svg(spec).count("#fff") for spec in (themed, usual.to_dict(validate=False))]
         assert drawn[0] == drawn[1]
 
 
-def contrast(colour):
-    """The contrast of a colour with white, from 1 to 21 (WCAG 2)."""
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+def contrast(color):
+    """The contrast of a color with white, from 1 to 21 (WCAG 2)."""
+    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
 
@@ -119,8 +119,8 @@ def contrast(colour):
 def test_names_at_lines_are_readable():
     assert contrast("#FFFFFF") == pytest.approx(1)
     assert contrast("#000000") == pytest.approx(21)
-    for colour in (*legends.USUAL.values(), *legends.SPARE, "#FFFF00", "#FFFFFF"):
-        assert 4.5 <= contrast(legends.readable(colour)) <= max(4.8, contrast(colour))
+    for color in (*legends.USUAL.values(), *legends.SPARE, "#FFFF00", "#FFFFFF"):
+        assert 4.5 <= contrast(legends.readable(color)) <= max(4.8, contrast(color))
     assert legends.readable("#000000") == "#000000"
     assert legends.readable("#0072B2") == "#0072B2"  # 5.2: dark enough
     assert legends.readable("gold") == "gold"
@@ -213,14 +213,14 @@ def test_every_figure_refuses_what_it_cannot_show(name):
             EVERY[name](**look)
 
 
-def test_colours_that_are_none():
+def test_colors_that_are_none():
     for colors in ("#123456", 3, {"rucb": "redd"}, ["#12345"], [3]):
-        with pytest.raises(InvalidInput, match=r"expected a dict of colours by name|is not a colour: expected one"):
+        with pytest.raises(InvalidInput, match=r"expected a dict of colors by name|is not a color: expected one"):
             figures.regret(HORIZONS, colors=colors)
     with pytest.raises(InvalidInput, match="colors was given, but those of intervals have fixed meanings"):
         EVERY["intervals"](colors=["red"])
     for colors in ({"rucb": "red"}, ["red", "blue"]):
-        with pytest.raises(InvalidInput, match="expected three colours, for the least, ½ and the most"):
+        with pytest.raises(InvalidInput, match="expected three colors, for the least, ½ and the most"):
             EVERY["preferences"](colors=colors)
 
 
@@ -265,7 +265,7 @@ def test_no_option_is_ignored(name):
         if refusal:
             assert not same
             assert option in ("band", "colors", "legend")
-            assert re.search("has no (band|lines)|fixed meanings|expected three colours|expected a list of", refusal)
+            assert re.search("has no (band|lines)|fixed meanings|expected three colors|expected a list of", refusal)
             continue
         assert (found == usual) == same, look
 
@@ -304,9 +304,9 @@ def test_every_entry_of_a_legend_has_another_name(tmp_path):
 
 
 @pytest.mark.parametrize("colors", [["#FFFFFF", "#999999", "#000000"], ["black", "gray", "white"]])
-def test_numbers_on_other_colours_are_readable(colors, tmp_path):
+def test_numbers_on_other_colors_are_readable(colors, tmp_path):
     svg = svg_of(figures.preferences("cyclic-4", colors=colors), tmp_path)
-    # In cyclic-4 the largest and the smallest probability are 0.9 and 0.1, with the last and the first colour.
+    # In cyclic-4 the largest and the smallest probability are 0.9 and 0.1, with the last and the first color.
     inks = {text: ink for ink, text in re.findall(r'<text[^>]*fill="(\w+)"[^>]*>(0\.[19]0)</text>', svg)}
     assert inks == (
         {"0.90": "white", "0.10": "black"} if colors[0] == "#FFFFFF" else {"0.90": "black", "0.10": "white"}
@@ -330,7 +330,7 @@ def test_names_of_arms(tmp_path):
     assert "► the best" in svg_of(figures.state(run(), "cyclic-4", labels={"0": "the best"}), tmp_path)
 
 
-def test_colours_by_name_and_in_order():
+def test_colors_by_name_and_in_order():
     names = ["rucb", "btm"]
     for colors, expected in [
         ({"btm": "navy"}, [charts.VERMILION, "navy"]),
@@ -371,7 +371,7 @@ def test_names_at_the_ends_of_lines(tmp_path):
     for name, regret in {"RUCB": 8, "Beat the Mean": 30}.items():
         axis = charts.log_axis("regret", low, high)
         assert places[name] == pytest.approx(legends.pixel(axis, regret, charts.HEIGHT))
-    darker = {legends.readable(colour) for colour in (charts.VERMILION, charts.GREEN)}
+    darker = {legends.readable(color) for color in (charts.VERMILION, charts.GREEN)}
     assert {layer["mark"]["color"] for layer in labels} == darker
     alone = figures.regret(results_of(("m", "rucb", 10, 1, [1.0]), ("m", "rucb", 10, 10, [2.0])), legend="direct")
     assert "role-legend" not in svg_of(alone, tmp_path)
@@ -418,8 +418,8 @@ def test_fonts(monkeypatch):
     assert fonts.is_installed("No Such Font, serif")
     assert not fonts.is_installed("No Such Font")
     assert not fonts.is_installed(" ,")
-    assert "serif" in fonts.installed()
-    monkeypatch.setattr(fonts, "installed", lambda: ("Times Ten", "Courier", "Timer", "Gill Sans"))
+    assert "serif" in fonts.list_installed()
+    monkeypatch.setattr(fonts, "list_installed", lambda: ("Times Ten", "Courier", "Timer", "Gill Sans"))
     monkeypatch.setattr(fonts, "NAMED", 2)
     with pytest.raises(InvalidInput, match=r"the font 'Tines' is not installed: .*, such as Timer, Times Ten"):
         fonts.check_font("Tines")
@@ -657,7 +657,7 @@ def test_heat_maps_have_numbers_and_names_up_to_60_arms(arms, tmp_path):
     assert sum(bool(re.fullmatch(r"1\.\d+k", text)) for text in shown) >= arms * (arms - 1)
 
 
-def test_larger_heat_maps_have_only_colours(tmp_path):
+def test_larger_heat_maps_have_only_colors(tmp_path):
     shown = texts(svg_of(figures.preferences(square(61)), tmp_path))
     assert shown.count("model-00") == 1
     assert "75" not in shown

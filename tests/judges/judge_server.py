@@ -35,7 +35,7 @@ WORDS = {"A": "Answer A is better.", "B": "Answer B is better.", "C": "Both are 
 
 
 @dataclass
-class Behaviour:
+class Behavior:
     """How the server judges and fails; all shares are probabilities per call."""
 
     strengths: dict = field(default_factory=dict)  # arm: strength; A wins with probability σ(strength(A) − strength(B))
@@ -84,7 +84,7 @@ class JudgeServer(ThreadingHTTPServer):
     """The server, with what it counted.
 
     Attributes:
-        next: Replies for the next calls, instead of those that the behaviour asks for.
+        next: Replies for the next calls, instead of those that the behavior asks for.
         calls: How often each `Asked` arrived.
         verdicts: How often each verdict was sent, by letter.
         kinds: How often each kind of reply was sent.
@@ -95,9 +95,9 @@ class JudgeServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, port=0, **behaviour):
+    def __init__(self, port=0, **behavior):
         super().__init__(("127.0.0.1", port), Handler)
-        self.behaviour = Behaviour(**behaviour)
+        self.behavior = Behavior(**behavior)
         self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
         self.next, self.requests = deque(), []
         self.calls, self.verdicts, self.kinds = Counter(), Counter(), Counter()
@@ -118,7 +118,7 @@ class JudgeServer(ThreadingHTTPServer):
 
     def reply(self, asked, call, headers):
         """The kind of reply, and the reply."""
-        how = self.behaviour
+        how = self.behavior
         with self.lock:
             if self.next:
                 return "next", self.next.popleft()
@@ -145,7 +145,7 @@ class JudgeServer(ThreadingHTTPServer):
         return kind, Reply(200, body)
 
     def failure(self, luck):
-        how = self.behaviour
+        how = self.behavior
         shares = {"429": how.too_many, "500": how.errors, "malformed": how.malformed, "truncated": how.truncated}
         for kind, share in (shares | {"no verdict": how.no_verdict}).items():
             if luck < share:
@@ -155,7 +155,7 @@ class JudgeServer(ThreadingHTTPServer):
 
     def verdict(self, asked):
         """The same for the same question in the same order, however often it is asked."""
-        how, rng = self.behaviour, random.Random(f"{self.behaviour.seed}|{asked}")
+        how, rng = self.behavior, random.Random(f"{self.behavior.seed}|{asked}")
         if rng.random() < how.ties:
             return "C"
         noisy, bias = rng.random() < how.noise, math.log(how.first / (1 - how.first))
@@ -163,7 +163,7 @@ class JudgeServer(ThreadingHTTPServer):
         return "A" if rng.random() < 1 / (1 + math.exp(-logit)) else "B"
 
     def advantage(self, a, b):
-        how = self.behaviour
+        how = self.behavior
         for first, second, sign in ((a, b, 1), (b, a, -1)):
             if (p := how.wins.get(first, {}).get(second)) is not None:
                 return sign * math.log(p / (1 - p)) if 0 < p < 1 else sign * (50 if p else -50)
@@ -172,9 +172,9 @@ class JudgeServer(ThreadingHTTPServer):
     def arm(self, output):
         """The arm whose name is in an output; the longest one, as `terse` is part of `very terse`."""
         names = {
-            *self.behaviour.strengths,
-            *self.behaviour.wins,
-            *(b for one in self.behaviour.wins.values() for b in one),
+            *self.behavior.strengths,
+            *self.behavior.wins,
+            *(b for one in self.behavior.wins.values() for b in one),
         }
         return max((name for name in names if name in output), key=len, default=None)
 
@@ -228,7 +228,7 @@ class Handler(BaseHTTPRequestHandler):
         asked, call = self.server.arrived(headers, json.loads(body))
         kind, reply = self.server.reply(asked, call, headers)
         if kind in ("answer", "no verdict", "truncated", "next"):
-            time.sleep(self.server.behaviour.latency)
+            time.sleep(self.server.behavior.latency)
         with self.server.lock:
             self.server.kinds[kind] += 1
             self.server.at_once -= 1
@@ -247,9 +247,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(**behaviour):
+def serving(**behavior):
     """A server in a thread; its `url` is what `duels.judges.openai` takes."""
-    server = JudgeServer(**behaviour)
+    server = JudgeServer(**behavior)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
@@ -262,7 +262,7 @@ def serving(**behaviour):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=0)
-    for one in fields(Behaviour):
+    for one in fields(Behavior):
         kind = {"strengths": json.loads, "wins": json.loads, "retry_after": str, "key": str, "seed": int}
         default = one.default if one.name not in ("strengths", "wins") else {}
         parser.add_argument(f"--{one.name.replace('_', '-')}", type=kind.get(one.name, float), default=default)

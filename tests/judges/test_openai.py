@@ -25,7 +25,7 @@ from duels.errors import InvalidInput
 from duels.judges import Answer, JudgeError, openai
 from duels.judges.openai import retry_after
 from duels.judges.questions import Question, as_judge
-from duels.judges.retries import answered
+from duels.judges.retries import answer_question
 from duels.judges.verdicts import verdict_of
 
 KEY = "sk-secret-0123456789"
@@ -282,11 +282,11 @@ def test_the_key_is_sent_and_never_shown(server, monkeypatch, caplog, capfd):
     """Whatever the server sends back: it repeats the key in a refusal and in an answer."""
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("MY_KEY", KEY + "\n")
-    server.behaviour.key = KEY
+    server.behavior.key = KEY
     judge = openai(server.url, "fake", api_key_env="MY_KEY")
     seen = [repr(judge), str(vars(judge)), ask(judge)]
     assert server.requests[-1][0]["authorization"] == f"Bearer {KEY}"
-    server.behaviour.key = "another"
+    server.behavior.key = "another"
     error = refused(judge)
     assert "Incorrect API key provided: Bearer ***" in str(error)
     server.next.append(Reply(200, completion("x" * 1990 + f"{KEY} [[A]]")))
@@ -312,7 +312,7 @@ def test_a_key_that_cannot_be_one_is_refused_without_showing_it(monkeypatch):
 
 
 def test_a_missing_key_is_named(server):
-    server.behaviour.key = KEY
+    server.behavior.key = KEY
     error = refused(openai(server.url, "fake"))
     assert "$OPENAI_API_KEY is not set" in str(error)
     assert not error.can_retry
@@ -428,7 +428,7 @@ def test_costs(server):
 
 def test_calls_share_connections_and_run_together(server):
     """Sixteen calls at once take two rounds of the latency for 32 calls, and a second event loop works too."""
-    server.behaviour.latency = 0.1
+    server.behavior.latency = 0.1
     judge = openai(server.url, "fake")
 
     async def main():
@@ -464,7 +464,9 @@ def test_every_failure_is_survived():
         async def main():
             questions = [Question(f"prompt {k}", "terse", "wordy", "terse", "wordy") for k in range(60)]
             try:
-                return await asyncio.gather(*(answered(judge, one, sleep=sleep, attempts=8) for one in questions))
+                return await asyncio.gather(
+                    *(answer_question(judge, one, sleep=sleep, attempts=8) for one in questions)
+                )
             finally:
                 await judge.aclose()
 
@@ -486,11 +488,11 @@ def test_the_server_judges_as_it_was_told():
         sure = 1 / (1 + math.exp(-1))
         for left, right, expected in (("good", "poor", sure), ("poor", "good", 1 - sure), ("scissors", "rock", 0.1)):
             assert abs(share(left, right) - expected) < 5 * math.sqrt(expected * (1 - expected) / 4000)
-        server.behaviour.first = 0.75
+        server.behavior.first = 0.75
         assert abs(share("x", "y") - 0.75) < 5 * math.sqrt(0.75 * 0.25 / 4000)
-        server.behaviour.noise = 1.0
+        server.behavior.noise = 1.0
         assert abs(share("good", "poor") - 0.5) < 5 * 0.5 / math.sqrt(4000)
-        server.behaviour.ties = 1.0
+        server.behavior.ties = 1.0
         assert share("good", "poor") == 0
 
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 import pytest
 
 from duels.errors import InvalidInput
-from duels.judges.questions import ANSWERS, Answer, Judge, JudgeError, Question, as_judge, checked
+from duels.judges.questions import ANSWERS, Answer, Judge, JudgeError, Question, as_judge, check_reply
 
 QUESTION = Question("2 + 2?", "4", "five", "terse", "wordy")
 
@@ -106,18 +106,18 @@ def test_a_judge_is_a_judge():
 
 @pytest.mark.parametrize("word", ANSWERS)
 def test_words(word):
-    assert checked(word, QUESTION) == Answer(word)
+    assert check_reply(word, QUESTION) == Answer(word)
     swapped = Question(None, "x", "y", "right", "skip")
-    assert checked(word, swapped) == Answer(word), "words win over names"
+    assert check_reply(word, swapped) == Answer(word), "words win over names"
 
 
 def test_words_in_other_letters():
-    assert checked(" Left\n", QUESTION) == Answer("left")
-    assert checked("BOTH_BAD", QUESTION) == Answer("both_bad")
+    assert check_reply(" Left\n", QUESTION) == Answer("left")
+    assert check_reply("BOTH_BAD", QUESTION) == Answer("both_bad")
     named = Question(None, "x", "y", "Left", "other")
-    assert checked("Left", named) == Answer("left"), "a name, as it is written"
+    assert check_reply("Left", named) == Answer("left"), "a name, as it is written"
     named = Question(None, "x", "y", "other", "Left")
-    assert checked("Left", named) == Answer("right")
+    assert check_reply("Left", named) == Answer("right")
 
 
 @pytest.mark.parametrize(
@@ -134,33 +134,35 @@ def test_parameters_in_another_order_are_refused(judge, order):
 
 
 def test_names():
-    assert checked("terse", QUESTION) == Answer("left")
-    assert checked("wordy", QUESTION) == Answer("right")
-    assert checked(Answer("wordy", "because", 0.5), QUESTION) == Answer("right", "because", 0.5)
+    assert check_reply("terse", QUESTION) == Answer("left")
+    assert check_reply("wordy", QUESTION) == Answer("right")
+    assert check_reply(Answer("wordy", "because", 0.5), QUESTION) == Answer("right", "because", 0.5)
     itself = Question(None, "x", "x", "one", "one")
-    assert checked("one", itself) == Answer("tie"), "as Study.tell"
+    assert check_reply("one", itself) == Answer("tie"), "as Study.tell"
 
 
 @pytest.mark.parametrize("reply", ["terse ", "A", "left.", "", None, True, 1, ("left", "why"), ["left"], b"left"])
 def test_anything_else_is_a_bad_skip(reply):
-    answer = checked(reply, QUESTION)
+    answer = check_reply(reply, QUESTION)
     assert (answer.answer, answer.cost, answer.bad) == ("skip", None, True)
     assert f"the judge returned {reply!r}: expected left, right, tie" in answer.note
 
 
 @pytest.mark.parametrize("cost", [math.nan, math.inf, -1, "much", 1j])
 def test_a_cost_that_cannot_be_added_up_is_bad(cost):
-    answer = checked(Answer("left", cost=cost), QUESTION)
+    answer = check_reply(Answer("left", cost=cost), QUESTION)
     assert (answer.answer, answer.cost, answer.bad) == ("skip", None, True)
     assert repr(cost) in answer.note
 
 
 def test_costs_and_notes_are_made_plain():
-    answer = checked(Answer("tie", note=ValueError("o\x1b\x9bd\rd\0\ud800\n"), cost=Decimal("0.25"), bad=0), QUESTION)
+    answer = check_reply(
+        Answer("tie", note=ValueError("o\x1b\x9bd\rd\0\ud800\n"), cost=Decimal("0.25"), bad=0), QUESTION
+    )
     assert answer == Answer("tie", "odd?\n", 0.25, False)
     assert type(answer.cost) is float
-    assert checked(Answer("nonsense", cost=0.1), QUESTION)[::2] == ("skip", 0.1), "a bad answer costs too"
-    long = checked(Answer("tie", "x" * 3000), QUESTION).note
+    assert check_reply(Answer("nonsense", cost=0.1), QUESTION)[::2] == ("skip", 0.1), "a bad answer costs too"
+    long = check_reply(Answer("tie", "x" * 3000), QUESTION).note
     assert (len(long), long[-2:]) == (2000, "x…")
 
 
@@ -238,4 +240,4 @@ def test_judge_error_says_what_to_do_next():
 
 def test_an_answer_that_is_marked_as_bad_is_a_skip():
     question = Question(None, "4", "five", "terse", "wordy")
-    assert checked(Answer("left", "cut off", 0.5, bad=True), question) == Answer("skip", "cut off", 0.5, bad=True)
+    assert check_reply(Answer("left", "cut off", 0.5, bad=True), question) == Answer("skip", "cut off", 0.5, bad=True)

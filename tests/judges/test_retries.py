@@ -7,7 +7,7 @@ import pytest
 
 from duels.errors import InvalidInput
 from duels.judges.questions import Answer, JudgeError, Question, Undo, as_judge
-from duels.judges.retries import Attempted, answered
+from duels.judges.retries import Attempted, answer_question
 
 QUESTION = Question("2 + 2?", "4", "five", "terse", "wordy")
 
@@ -25,7 +25,7 @@ def attempt(*outcomes, **more):
     async def sleep(seconds):
         pauses.append(seconds)
 
-    return asyncio.run(answered(as_judge(judge), QUESTION, sleep=sleep, **more)), pauses
+    return asyncio.run(answer_question(as_judge(judge), QUESTION, sleep=sleep, **more)), pauses
 
 
 def test_an_answer_takes_one_call():
@@ -140,7 +140,7 @@ def test_keyboard_interrupt_goes_through_from_a_thread():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(answered(as_judge(judge), QUESTION))
+        asyncio.run(answer_question(as_judge(judge), QUESTION))
 
 
 def test_a_cancelled_pause_ends_the_attempts():
@@ -151,7 +151,7 @@ def test_a_cancelled_pause_ends_the_attempts():
         raise OSError("no network")
 
     async def main():
-        task = asyncio.create_task(answered(as_judge(judge), QUESTION))
+        task = asyncio.create_task(answer_question(as_judge(judge), QUESTION))
         while not calls:
             await asyncio.sleep(0)
         task.cancel()

@@ -114,7 +114,7 @@ def person():
 
 
 def plain(shown):
-    """Without colours, which rich sets."""
+    """Without colors, which rich sets."""
     return re.sub(r"\x1b\[[0-9;]*m", "", shown)
 
 

@@ -82,7 +82,7 @@ def test_the_interval_by_hand():
     assert found == pytest.approx((10, 10 / reach, 10 * reach), rel=1e-6)
     assert [type(number) for number in found] == [float] * 3
     # Unequal: shares 2/(2·4) = 0.25 over one degree of freedom, and for 1, 1, 4 the variance 3 over n·mean² = 12, so
-    # 0.25 over two; 0.5²/(0.0625 + 0.03125) = 8/3 degrees of freedom. The tables' neighbours: t₂ = 4.3027, t₃ = 3.1824.
+    # 0.25 over two; 0.5²/(0.0625 + 0.03125) = 8/3 degrees of freedom. The tables' neighbors: t₂ = 4.3027, t₃ = 3.1824.
     uneven = ratio_of_means([1.0, 3.0], [1.0, 1.0, 4.0])
     assert uneven.ratio == 1
     assert math.exp(3.1824 * math.sqrt(0.5)) < uneven.high < math.exp(4.3027 * math.sqrt(0.5))

@@ -342,7 +342,7 @@ def test_figures_are_pictures_with_words_and_downloads(page):
 def test_each_figure_has_its_data(page, results):
     head, *rows = cells(page.inside("regret"))
     assert head == ["problem", "policy", "t", "runs", "regret", "regret_min", "regret_max"]
-    summary = {(r["problem"], r["policy"], r["horizon"], r["t"]): r for r in results.summarise().to_dicts()}
+    summary = {(r["problem"], r["policy"], r["horizon"], r["t"]): r for r in results.summarize().to_dicts()}
     seen = set()
     for problem, policy, t, runs, *regrets in rows:
         time = int(t.replace(",", ""))

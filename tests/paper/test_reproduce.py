@@ -125,9 +125,9 @@ def test_another_reproduction_is_refused_in_words_before_anything_is_estimated(
 ):
     asked = {"quick": True, "letor": "some/fold"}
     estimated = duels.problem("bradley-terry:arms=20,spread=0.5"), "as it was"
-    monkeypatch.setattr(module, "_estimated", lambda *arguments: estimated)
+    monkeypatch.setattr(module, "_load_estimate", lambda *arguments: estimated)
     command(tmp_path, **asked)
-    monkeypatch.setattr(module, "_estimated", None)
+    monkeypatch.setattr(module, "_load_estimate", None)
     here = f"the folder {str(tmp_path)!r} holds another reproduction"
     paths = [str(Path(name).resolve()) for name in ("some/fold", "other")]
     for more, said in (

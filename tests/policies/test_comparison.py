@@ -66,7 +66,7 @@ LEARNING = [
 )
 def test_regret_falls_and_the_winner_is_found(policy, problem, runs, seed, bar, right):
     results = duels.simulate(problem, policy, horizon=20_000, runs=runs, checkpoints=[10_000], seed=seed)
-    half, whole = results.summarise()["regret"].to_list()
+    half, whole = results.summarize()["regret"].to_list()
     assert whole - half < bar * half
     assert results.final()["accuracy"].item() >= right
 
@@ -127,7 +127,7 @@ def test_every_policy_learns_on_the_problems_it_is_made_for(problem, policy):
     notion, column = MADE_FOR.get(policy, ("auto", "regret"))
     horizon = LONG.get((policy, problem), 1_000_000)
     results = duels.simulate(matrix, chosen, horizon=horizon, runs=10, regret=notion, checkpoints=[horizon // 2])
-    means = dict(results.summarise().select("t", column).rows())
+    means = dict(results.summarize().select("t", column).rows())
     assert results.final()["accuracy"][0] >= 0.9
     first, second = means[horizon // 2], means[horizon] - means[horizon // 2]
     assert second < 0.9 * first

@@ -201,7 +201,7 @@ def test_live_play_goes_through_the_same_states(compiled):
         answers.append((i, j, won))
     first, second, outcomes = (np.array(column) for column in zip(*answers))
     player.enter(first[:200], second[:200], outcomes[:200])
-    saved = player.saved()
+    saved = player.save()
     assert {f"state_{name}" for name in ("log_term", "start", "end", "last")} <= set(saved.arrays)
     restored.restore(deepcopy(saved))
     if compiled:
@@ -215,7 +215,7 @@ def test_live_play_goes_through_the_same_states(compiled):
 def test_regret_falls_and_is_more_than_the_inner_policys():
     # Ten seeded runs of each. Every round costs nearly what SAVAGE, told the horizon, spends once: log² T, not log T.
     results = duels.simulate(STAR, duels.policy(doubling), horizon=20_000, runs=10, checkpoints=[10_000])
-    half, whole = results.summarise()["regret"]
+    half, whole = results.summarize()["regret"]
     assert whole - half < 0.5 * half
     assert results.final()["accuracy"].item() == 1.0
     known = duels.simulate(STAR, "savage", horizon=20_000, runs=10).final()["regret"].item()

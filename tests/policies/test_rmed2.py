@@ -31,9 +31,9 @@ def test_target_by_hand():
 def test_pace_by_hand():
     # N_10 = 4 and N_12 = 4: 4 · ln ln t ≥ 4 from t = e^e = 15.15 on; before, arm 1 duels the best arm.
     state, rng = state_after(RMED2, 3, BY_HAND), np.random.default_rng(0)
-    assert int(rmed2.paced(state, 1, 0, 2, rmed2.log_log(15), rng)) == 0
-    assert int(rmed2.paced(state, 1, 0, 2, rmed2.log_log(16), rng)) == 2
-    assert int(rmed2.paced(state, 1, 0, -1, 9.0, rng)) == 0
+    assert int(rmed2.choose_paced(state, 1, 0, 2, rmed2.log_log(15), rng)) == 0
+    assert int(rmed2.choose_paced(state, 1, 0, 2, rmed2.log_log(16), rng)) == 2
+    assert int(rmed2.choose_paced(state, 1, 0, -1, 9.0, rng)) == 0
 
 
 def test_the_most_likely_winner_meets_its_own_target():
@@ -43,7 +43,7 @@ def test_the_most_likely_winner_meets_its_own_target():
     rng = np.random.default_rng(0)
     assert int(rmed2.opponent(state, 0, 0, rng)) == 2
     assert int(rmed2.cheapest(state, 0, 0, rng)) == 1
-    assert int(rmed2.paced(state, 0, 0, 1, rmed2.log_log(20), rng)) == 1
+    assert int(rmed2.choose_paced(state, 0, 0, 1, rmed2.log_log(20), rng)) == 1
 
 
 def test_log_log():

@@ -95,9 +95,9 @@ COMPILED = [
 ]
 
 
-@pytest.mark.parametrize("name", [*COMPILED, "optimised"])
+@pytest.mark.parametrize("name", [*COMPILED, "optimized"])
 def test_the_same_on_any_number_of_threads(name):
-    few = 20 if name == "optimised" else 500
+    few = 20 if name == "optimized" else 500
     many = small(columns=[0, 1, 2, 0, 1, 2])  # more pairs than parts of the work, which threads share out differently
     one = estimate_preferences(many, interleave=name, comparisons=few, seed=3, jobs=1)
     assert one == estimate_preferences(many, interleave=name, comparisons=few, seed=3, jobs=3)
@@ -138,9 +138,9 @@ def test_direct_duels_have_the_matrix_for_their_odds():
         assert abs(row["wins"] / n - matrix[i, j]) < 5 * error
 
 
-def test_optimised_duels_need_the_interpreter():
+def test_optimized_duels_need_the_interpreter():
     matrix = duels.PreferenceMatrix([[0.5, 0.6, 0.6], [0.4, 0.5, 0.6], [0.4, 0.4, 0.5]])
-    environment = InterleavingEnvironment(small(), interleave="optimised", length=3, matrix=matrix)
+    environment = InterleavingEnvironment(small(), interleave="optimized", length=3, matrix=matrix)
     with pytest.raises(InvalidInput, match="cannot be compiled: pass compiled=False"):
         duels.simulate(environment, "rucb", horizon=10)
     assert duels.simulate(environment, "rucb", horizon=50, compiled=False).frame["t"].max() == 50

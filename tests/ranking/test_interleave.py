@@ -11,7 +11,7 @@ from test_clicks import fits
 
 from duels.engine import compiling
 from duels.errors import InvalidInput, UnknownName
-from duels.ranking import optimised
+from duels.ranking import optimized
 from duels.ranking.interleaving import (
     OUTCOMES,
     clear,
@@ -24,7 +24,7 @@ from duels.ranking.interleaving import (
 )
 
 LIVE = ("probabilistic:credit=assigned", "team-draft")
-METHODS = ["probabilistic", "probabilistic:credit=assigned", "team-draft", "balanced", "optimised"]
+METHODS = ["probabilistic", "probabilistic:credit=assigned", "team-draft", "balanced", "optimized"]
 A, B = (0, 1, 2, 3), (2, 0, 3, 1)
 DRAWS = 30_000
 
@@ -51,7 +51,7 @@ def desk_of(groups_a, groups_b, length=3, tau=3.0):
 def drawn(name, groups_a, groups_b, length=3, draws=DRAWS, seed=0):
     """Counts of (list, worth to a) from the compiled kernel."""
     method = find_method(name)
-    arrange = compiling.compile_with(method.arrange) if name != "optimised" else method.arrange
+    arrange = compiling.compile_with(method.arrange) if name != "optimized" else method.arrange
     ready, rng = desk_of(groups_a, groups_b, length, method.tau), np.random.default_rng(seed)
     documents = ready.places.shape[1]
     found = defaultdict(int)
@@ -63,7 +63,7 @@ def drawn(name, groups_a, groups_b, length=3, draws=DRAWS, seed=0):
     counts = defaultdict(int)
     for (shown, worths), count in found.items():
         counts[shown, tuple(np.round(worths[0], 9).tolist())] += count
-        assert name in ("balanced", "optimised") or np.allclose(np.sum(worths, axis=0), 1)
+        assert name in ("balanced", "optimized") or np.allclose(np.sum(worths, axis=0), 1)
     return counts
 
 
@@ -181,7 +181,7 @@ def test_identical_rankings_tie_or_are_fair(name):
         balance += judge_clicks(record, shown[:1]) - 0.5
     # A fair coin of ±½ 600 times: 5 standard deviations are 61, a false alarm in 10⁶.
     assert abs(balance) < 61
-    if name in ("probabilistic", "balanced", "optimised"):
+    if name in ("probabilistic", "balanced", "optimized"):
         assert balance == 0
 
 
@@ -210,7 +210,7 @@ def test_the_live_face_is_the_kernel(name):
     """On the same randomness `interleave` and the compiled kernel make the same list and the same worths."""
     rng = np.random.default_rng(3)
     method = find_method(name)
-    arrange = compiling.compile_with(method.arrange) if name != "optimised" else method.arrange
+    arrange = compiling.compile_with(method.arrange) if name != "optimized" else method.arrange
     for seed in range(50):
         a, b = rng.permutation(12).tolist(), rng.permutation(12).tolist()
         ready = desk_of(singles(a), singles(b), 10, method.tau)
@@ -327,7 +327,7 @@ def test_what_is_not_a_ranking_is_refused_with_what_to_pass(wrong):
             lambda: infer(interleave([*"ab"], [*"ba"]).record, ["z"]),
             "'z' was clicked but is not on the list of 2 documents",
         ),
-        (lambda: merge(range(12), range(12), method="optimised", length=12), "expected lists of at most 10"),
+        (lambda: merge(range(12), range(12), method="optimized", length=12), "expected lists of at most 10"),
     ],
 )
 def test_bad_input(call, message):
@@ -342,15 +342,15 @@ def random_pair(rng, length, pool):
 
 
 @pytest.mark.parametrize(("length", "pool"), [(1, 3), (2, 3), (3, 3), (4, 6), (5, 5), (6, 9), (10, 14)])
-def test_optimised_constraints_hold(length, pool):
+def test_optimized_constraints_hold(length, pool):
     rng = np.random.default_rng(length)
     for _ in range(8):
         a, b = random_pair(rng, length, pool)
-        lists, chances = optimised.distribution(a, b)
+        lists, chances = optimized.distribution(a, b)
         assert chances.min() >= 0
         assert chances.sum() == pytest.approx(1)
         credit = np.array(
-            [[optimised.inverse_place(a, d) - optimised.inverse_place(b, d) for d in one] for one in lists]
+            [[optimized.inverse_place(a, d) - optimized.inverse_place(b, d) for d in one] for one in lists]
         )
         for k in range(1, length + 1):  # a user who clicks at random in the top k prefers neither
             assert abs(chances @ credit[:, :k].sum(axis=1)) < 1e-7
@@ -367,13 +367,13 @@ def test_allowed_lists_are_all_those_with_tops_as_prefixes():
                 any(set(one[:k]) == set(a[:i]) | set(b[:j]) for i in range(4) for j in range(4)) for k in range(1, 4)
             )
         }
-        assert set(optimised.allowed_lists(a, b)) == allowed
+        assert set(optimized.list_allowed(a, b)) == allowed
 
 
-def test_optimised_lists_follow_their_distribution():
+def test_optimized_lists_follow_their_distribution():
     counts = defaultdict(int)
-    for (shown, _), count in drawn("optimised", singles(A), singles(B), draws=5000).items():
+    for (shown, _), count in drawn("optimized", singles(A), singles(B), draws=5000).items():
         counts[shown] += count
-    lists, chances = optimised.distribution(A[:3], B[:3])
+    lists, chances = optimized.distribution(A[:3], B[:3])
     expected = {one: float(p) for one, p in zip(lists, chances) if p > 1e-12}
     assert fits(counts, expected, 5000)

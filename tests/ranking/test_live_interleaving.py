@@ -13,7 +13,7 @@ import pytest
 
 import duels
 from duels.errors import InvalidInput
-from duels.ranking import infer, interleave, optimised
+from duels.ranking import infer, interleave, optimized
 from duels.ranking.interleaving import find_live_method, find_method, judge_clicks, merge_rankings
 
 HALF = Fraction(1, 2)
@@ -172,11 +172,11 @@ def balanced_means():
     return [sum(Fraction(judge_clicks(one.record, [one.documents[k]])) for one in lists) / 2 for k in range(3)]
 
 
-def optimised_means():
+def optimized_means():
     a, b = (0, 1, 2), (1, 2, 0)
-    lists, chances = optimised.distribution(a, b)
+    lists, chances = optimized.distribution(a, b)
     worths = {
-        (one, tuple(0.5 + optimised.inverse_place(a, d) - optimised.inverse_place(b, d) for d in one)): chance
+        (one, tuple(0.5 + optimized.inverse_place(a, d) - optimized.inverse_place(b, d) for d in one)): chance
         for one, chance in zip(lists, map(Fraction, chances.tolist()))
     }
     return [float(enumeration.mean_by_places(worths, [k])) for k in range(3)]
@@ -185,7 +185,7 @@ def optimised_means():
 def test_the_other_methods_are_not_fair():
     """One click on place 1, 2 or 3, where A = x y z and B = y z x: the table of docs/ranking/interleave.md."""
     assert balanced_means() == [HALF, HALF, 0]
-    assert optimised_means() == pytest.approx([3 / 7, 13 / 35, 1 / 5])
+    assert optimized_means() == pytest.approx([3 / 7, 13 / 35, 1 / 5])
     lists = marginal((0, 1, 2), (1, 2, 0), 3)
     means = [enumeration.mean_by_places(lists, [k]) for k in range(3)]
     assert [round(float(mean), 3) for mean in means] == [0.446, 0.397, 0.5]
@@ -201,7 +201,7 @@ def test_the_methods_for_live_traffic():
     assert find_method("probabilistic") == find_method("probabilistic:credit=marginal")  # in simulations
 
 
-@pytest.mark.parametrize("name", ["balanced", "optimised", "probabilistic:credit=marginal", "probabilistic"])
+@pytest.mark.parametrize("name", ["balanced", "optimized", "probabilistic:credit=marginal", "probabilistic"])
 def test_biased_methods_are_refused(name):
     """`probabilistic` as a method of simulations, which has marginalised credit."""
     method = find_method(name) if name == "probabilistic" else name

@@ -25,12 +25,12 @@ from duels.ranking.synthetic_features import (
     hits,
     idf,
     jelinek_mercer,
-    normalise,
+    normalize,
     propagate,
     reverse,
+    round_scores,
     sitemap,
-    split,
-    stored,
+    split_scores,
 )
 
 
@@ -110,7 +110,7 @@ def test_sitemap_adds_a_tenth_of_the_childrens_mean():
 
 def test_links_by_hand():
     links = Links(np.array([0, 0, 1]), np.array([1, 2, 2]), 3)  # 0 → 1, 0 → 2, 1 → 2
-    carried = split(np.array([1.0, 3, 5]), links)
+    carried = split_scores(np.array([1.0, 3, 5]), links)
     assert carried.tolist() == [0.25, 0.75, 1]
     # Along the links, half of a score its own: 0 has 4/2; 1 has 2/2 + (2/4)/2; 2 has (2 · 3/4 + 1.25)/2.
     assert propagate(np.array([4.0, 2, 0]), links, carried, 0.5) == pytest.approx([2, 1.25, 1.375])
@@ -121,11 +121,11 @@ def test_links_by_hand():
     authorities, hubs = hits(links, np.ones(3))
     assert authorities == pytest.approx([0, 1 / golden, 1])
     assert hubs == pytest.approx([1, 1 / golden, 0])
-    assert stored(np.array([1.0, 2, 0])).tolist() == [0.3333, 0.6667, 0]
+    assert round_scores(np.array([1.0, 2, 0])).tolist() == [0.3333, 0.6667, 0]
 
 
-def test_normalisation_by_hand():
-    table = normalise([np.array([2.0, 5, 3]), np.array([7.0, 7, 7]), np.array([-3.0, 0, -1])])
+def test_normalization_by_hand():
+    table = normalize([np.array([2.0, 5, 3]), np.array([7.0, 7, 7]), np.array([-3.0, 0, -1])])
     assert table.tolist() == [[0, 0, 0], [1, 0, 1], [0.333333, 0, 0.666667]]
 
 
@@ -162,7 +162,7 @@ def test_every_query_has_one_relevant_document_anywhere(collection):
     assert 300 < grades.argmax(axis=1).mean() < 700
 
 
-def test_values_are_normalised_by_query_with_six_decimals(collection):
+def test_values_are_normalized_by_query_with_six_decimals(collection):
     by_query = collection.features.reshape(75, 1000, 64)
     low, high = by_query.min(axis=1), by_query.max(axis=1)
     assert (low == 0).all()

@@ -1,4 +1,4 @@
-"""Fits are those of other libraries, of closed forms, and of general optimisers on the likelihood as it is written."""
+"""Fits are those of other libraries, of closed forms, and of general optimizers on the likelihood as it is written."""
 
 import itertools
 import warnings
@@ -41,13 +41,13 @@ def rows_of(given):
     return [(int(i), int(j), *counts) for i, j, counts in zip(given.first, given.second, given.counts.T)]
 
 
-def centred(theta):
+def centered(theta):
     return theta - theta.mean()
 
 
 def test_bradley_terry_is_that_of_choix_and_evalica():
     fitted = fit(bradley_terry, five())
-    assert not fitted.regularised
+    assert not fitted.regularized
     assert_allclose(fitted.x, THETA, atol=1e-9)
 
 
@@ -58,7 +58,7 @@ def test_the_likelihood_is_as_it_is_written(model):
 
 
 @each_model
-def test_a_general_optimiser_finds_the_same(model):
+def test_a_general_optimizer_finds_the_same(model):
     given = five()
     extra = int(model is rao_kupper)
     begin = np.append(np.zeros(5), [0.5] * extra)
@@ -66,7 +66,7 @@ def test_a_general_optimiser_finds_the_same(model):
     options = {"ftol": 1e-15, "gtol": 1e-9}
     found = minimize(lambda x: -log_likelihood(model, x, 5, rows_of(given)), begin, bounds=bounds, options=options)
     fitted = fit(model, given)
-    assert_allclose(fitted.x[:5], centred(found.x[:5]), atol=1e-5)
+    assert_allclose(fitted.x[:5], centered(found.x[:5]), atol=1e-5)
     assert_allclose(fitted.x[5:], found.x[5:], atol=1e-5)
 
 
@@ -119,7 +119,7 @@ def test_features_against_the_dense_likelihood():
         return -np.sum(points * np.log(p) + (1 - points) * np.log(1 - p)) + 0.5 * np.sum(x[4:] ** 2)
 
     found = minimize(loss, np.zeros(6), tol=1e-10).x
-    assert_allclose(fit(bradley_terry, given).x, np.append(centred(found[:4]), found[4:]), atol=1e-5)
+    assert_allclose(fit(bradley_terry, given).x, np.append(centered(found[:4]), found[4:]), atol=1e-5)
 
 
 @each_model
@@ -221,7 +221,7 @@ def test_every_small_table_has_a_finite_fit(model):
     for given in small_cells():
         if given.counts.any():
             fitted = fit(model, given)
-            assert fitted.regularised == bool(free_directions(fitted.model, given))
+            assert fitted.regularized == bool(free_directions(fitted.model, given))
             assert np.abs(fitted.x).max() < 20
             assert np.isfinite(sandwich(fitted).covariance).all()
             assert_allclose(gradient(fitted.model, fitted.cells, fitted.solution), 0, atol=1e-7)
@@ -231,7 +231,7 @@ def test_the_average_arm_by_hand():
     """a won once. With its half points against the average arm at 0: 1 − σ(2t) = σ(t) − ½, b at −t."""
     fitted = fit(bradley_terry, cells(2, (0, 1, 1, 0, 0)))
     t = fitted.x[0]
-    assert fitted.regularised
+    assert fitted.regularized
     assert_allclose(fitted.x, [t, -t], atol=1e-9)
     assert_allclose(1 - expit(2 * t), expit(t) - 0.5, atol=1e-9)
 
@@ -279,12 +279,12 @@ def test_choix_and_evalica_agree():
         ]
         table = [(i, j, *(w == np.arange(3))) for (i, j), w in zip(votes, winner)]
         ours = fit(bradley_terry, cells(arms, *table)).x
-        assert_allclose(ours, centred(choix.ilsr_pairwise(arms, data, alpha=0, tol=1e-12)), atol=1e-6)
+        assert_allclose(ours, centered(choix.ilsr_pairwise(arms, data, alpha=0, tol=1e-12)), atol=1e-6)
         words = [(evalica.Winner.X, evalica.Winner.Y, evalica.Winner.Draw)[w] for w in winner]
         theirs = evalica.bradley_terry(
             votes[:, 0].tolist(), votes[:, 1].tolist(), words, tolerance=1e-13, limit=100_000
         ).scores
-        assert_allclose(ours, centred(np.log(theirs[list(names)].to_numpy())), atol=1e-6)
+        assert_allclose(ours, centered(np.log(theirs[list(names)].to_numpy())), atol=1e-6)
 
 
 def test_the_fixture_has_all_votes():

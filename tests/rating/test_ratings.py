@@ -156,7 +156,7 @@ def test_arms_without_limits():
     assert chances.filter(pl.col("arm") == "p")["lower", "upper"].row(0) == (0, 1)
 
 
-def test_many_arms_without_limits_are_summarised():
+def test_many_arms_without_limits_are_summarized():
     with pytest.warns(UserWarning, match="of a, b, c and 1 more from below"):
         duels.ratings([("z", arm, "left") for arm in "abcd"] + [("z", "y", "tie")])
 

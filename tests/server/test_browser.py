@@ -770,7 +770,7 @@ def test_all_pages_are_accessible_and_fit(browser, live, api, scheme):
             page.emulate_media(color_scheme="dark", reduced_motion="reduce")
             assert violations(page) == [], (address, "dark")
         if address != "/docs" or scheme == "light":
-            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # colours change at once
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # colors change at once
             assert violations(page) == [], (address, scheme)
         assert page.evaluate(TORN) == [], address
         for size in (DESKTOP, TABLET, SMALL_TABLET, PHONE):

@@ -253,8 +253,8 @@ CONTRAST = """() => {
   const canvas = document.createElement("canvas");
   canvas.width = canvas.height = 1;
   const context = canvas.getContext("2d", { willReadFrequently: true });
-  const light = (colour) => {
-    context.fillStyle = colour;
+  const light = (color) => {
+    context.fillStyle = color;
     context.fillRect(0, 0, 1, 1);
     const [r, g, b] = [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).map((one) => {
       const part = one / 255;

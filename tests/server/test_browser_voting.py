@@ -16,8 +16,8 @@ ITEMS = [{"prompt": "Explain foxes.", "outputs": {"long": LONG, "short": "A fox 
 ZOOMED = {"width": 320, "height": 256}  # 1280 × 1024 at 400 %
 
 
-def picture(colour):
-    shape = f'<rect width="1600" height="900" fill="{colour}"/>'
+def picture(color):
+    shape = f'<rect width="1600" height="900" fill="{color}"/>'
     drawing = f'<svg xmlns="http://www.w3.org/2000/svg" width="1600" height="900">{shape}</svg>'
     return {"kind": "image", "content": f"data:image/svg+xml;base64,{base64.b64encode(drawing.encode()).decode()}"}
 

@@ -101,7 +101,7 @@ def test_team_draft_is_the_default(admin, study, storage):
     assert all({*pair} == {0, 1} for record in found for pair in zip(record["left"], record["right"]))
 
 
-@pytest.mark.parametrize("method", ["balanced", "optimised", "probabilistic:credit=marginal"])
+@pytest.mark.parametrize("method", ["balanced", "optimized", "probabilistic:credit=marginal"])
 def test_biased_methods_are_refused(admin, study, storage, method):
     response = admin.post(f"{study}/interleave", json={"rankings": RANKINGS, "method": method})
     refused(response, 400, "not for live traffic", "its mean outcome is not 1/2", "Use 'team-draft'")

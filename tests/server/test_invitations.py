@@ -12,7 +12,7 @@ from duels.server.app import create_app
 from duels.server.keys import make_key
 from duels.server.limits import Limits, Rate
 from duels.study.catalogue import load_study
-from duels.study.invitations import checked_names
+from duels.study.invitations import check_names
 
 FAST = Limits(address=Rate(10_000, 10_000), voter=Rate(10_000, 10_000))
 
@@ -105,7 +105,7 @@ def test_how_many_are_invited_at_once(admin, study):
     assert admin.post(f"{study}/invitations", json={"voters": []}).status_code == 422
     assert len(invite(admin, study, *everybody[:200])) == 200
     with pytest.raises(InvalidInput, match="201 names"):
-        checked_names(everybody)
+        check_names(everybody)
 
 
 def test_a_name_belongs_to_one_voter_of_the_study(app, admin, study, storage):

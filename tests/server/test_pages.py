@@ -320,10 +320,10 @@ def test_the_voters_page_says_who_answered(people, admin, study):
 def test_every_input_has_a_label_and_every_table_a_caption(people, admin):
     for path in paths_of(people, admin):
         page = people.page(path)
-        labelled = {one.get("for") for one in page.all("label")} | {"keys"}  # that one stands in its label
+        labeled = {one.get("for") for one in page.all("label")} | {"keys"}  # that one stands in its label
         inputs = [one for tag in ("input", "select", "textarea") for one in page.all(tag)]
         inputs = [one for one in inputs if one.get("type") != "hidden"]
-        assert {one["id"] for one in inputs} - {"confirm-typed"} <= labelled, path
+        assert {one["id"] for one in inputs} - {"confirm-typed"} <= labeled, path
         assert len(page.all("caption")) == len(page.all("table")), path
         assert all("scope" in one for one in page.all("th")), path
         assert len(page.all("main")) == len(page.all("h1")) == 1, path

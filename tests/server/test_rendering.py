@@ -196,8 +196,8 @@ def test_attacks_are_harmless(attack):
     page = Page(html_of(Output("text", attack)))
     assert (page.elements, page.text) == ([("div", {"class": "text"})], attack)
     page = Page(html_of(Output("code", attack)))
-    colours = [attributes for tag, attributes in page.elements if tag == "span"]
-    assert all(set(one) == {"class"} and re.fullmatch(r"[a-z]{1,2}[a-z0-9]?", one["class"]) for one in colours)
+    colors = [attributes for tag, attributes in page.elements if tag == "span"]
+    assert all(set(one) == {"class"} and re.fullmatch(r"[a-z]{1,2}[a-z0-9]?", one["class"]) for one in colors)
     others = [element for element in page.elements if element[0] != "span"]
     assert (others, page.text) == ([("pre", {"tabindex": "0"}), ("code", {})], attack)
 
@@ -396,7 +396,7 @@ def test_a_page_without_scripts_connects_to_nobody(page, still):
         ("fn main() { let mut x = 1; }", "k"),
     ],
 )
-def test_code_is_coloured_by_what_it_looks_like(code, language):
+def test_code_is_colored_by_what_it_looks_like(code, language):
     page = Page(html_of(Output("code", code)))
     assert page.text == code
     assert {"class": language} in [attributes for tag, attributes in page.elements if tag == "span"]

@@ -16,8 +16,8 @@ import pytest
 from starlette.testclient import TestClient
 
 import duels
-from duels.continuous.past_duels import checked as parsed
-from duels.continuous.past_duels import known_duels
+from duels.continuous.past_duels import check_duels as parsed
+from duels.continuous.past_duels import find_known_duels
 from duels.server.background import Background
 from duels.server.keys import make_key
 from duels.server.voting import FRAME, SCRIPTED, output_address
@@ -289,7 +289,7 @@ def test_caps_and_invitations_hold(app, admin, page, storage):
     assert admin.post(f"{page}/ask", json={"voter": "Ursula"}).status_code == 409  # programs cannot use the name,
     votes = admin.get(f"{page}/export?format=jsonl").content
     study = duels.load_tuning("page", storage)
-    assert all(known_duels(study, parsed(study.space, study.votes())))  # votes through links are recognised
+    assert all(find_known_duels(study, parsed(study.space, study.votes())))  # votes through links are recognized
     assert admin.post(f"{page}/import", content=votes).status_code == 409  # and neither can files
     assert admin.post("/api/tunings", json={"name": "copy", "space": SPACE}).status_code == 201
     assert admin.post("/api/studies/copy/import", content=votes).json() == {"imported": 5, "note": None}

@@ -103,11 +103,11 @@ def test_the_last_used_are_kept_by_size():
     computed = Computed(10, len)
     for text in ("aaaa", "bbbb", "cccc"):
         computed.get(text[0], partial(str, text))
-    assert [computed.known(key) for key in "abc"] == [None, "bbbb", "cccc"]
+    assert [computed.get_known(key) for key in "abc"] == [None, "bbbb", "cccc"]
     computed.get("b", lambda: pytest.fail("it is kept"))
     computed.get("d", lambda: "d")
     computed.get("e", lambda: "ee")
-    assert [computed.known(key) for key in "bcde"] == ["bbbb", None, "d", "ee"]
+    assert [computed.get_known(key) for key in "bcde"] == ["bbbb", None, "d", "ee"]
     with pytest.raises(ZeroDivisionError):
         computed.get("f", lambda: 1 / 0)
     assert computed.get("f", lambda: 50 * "f") == 50 * "f"

@@ -406,7 +406,7 @@ def test_a_database_that_cannot_be_written(storage, admin, caplog):
 def test_servers_that_start_at_once_have_one_token(postgres, monkeypatch):
     """Each looks for the token of DUELS_TOKEN before any has written it."""
     stores = [Storage(postgres) for _ in range(4)]
-    ready, made, look = threading.Barrier(len(stores)), [], keys._found
+    ready, made, look = threading.Barrier(len(stores)), [], keys._find_keys
 
     def look_and_wait(connection, chosen):
         found = look(connection, chosen)
@@ -417,7 +417,7 @@ def test_servers_that_start_at_once_have_one_token(postgres, monkeypatch):
     def start(store):
         made.append(keys.make_key(store, "admin", "DUELS_TOKEN", secret="a token of at least 20 characters")[0])
 
-    monkeypatch.setattr(keys, "_found", look_and_wait)
+    monkeypatch.setattr(keys, "_find_keys", look_and_wait)
     threads = [threading.Thread(target=start, args=(store,), daemon=True) for store in stores]
     for thread in threads:
         thread.start()

@@ -134,7 +134,7 @@ def look_at_voters(browser, live, api, size):  # noqa: F811
     page.goto(f"{live.url}/studies/crowd/voters")
     page.get_by_text("How this is decided").click()
     for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # colours change at once
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # colors change at once
         found = Axe().run(page)
         assert found.violations_count == 0, found.generate_report()
     assert page.evaluate("() => document.documentElement.scrollWidth") <= size["width"]

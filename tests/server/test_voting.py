@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from duels.server import voting
 from duels.server.app import create_app
-from duels.server.keys import make_key, revoke_key, signing_key
+from duels.server.keys import load_signing_key, make_key, revoke_key
 from duels.server.limits import Limits, Rate
 from duels.server.tickets import Ticket, sign_ticket
 from duels.storage.tables import metadata
@@ -549,14 +549,14 @@ def test_a_copy_of_the_database_opens_no_outputs(zoo, visitor, storage, tmp_path
     }
     assert len(texts) > 20
     assert not any(signing in text for text in texts)
-    for text in {*texts, signing_key(""), *map(signing_key, texts)}:
+    for text in {*texts, load_signing_key(""), *map(load_signing_key, texts)}:
         ticket = Ticket(ann.key.id, question["duel"], 0, int(log.clock()) + 300)
         refused(ann.client.get(f"/output/{sign_ticket(text, ticket)}"), 404, "not_found", "expired")
     for_ever = address_of(ann.client, ann.key, question["duel"], lasts=30 * 365 * 86400)
     refused(ann.client.get(for_ever), 404, "not_found", "expired")
     assert create_app(storage).service.signing != signing
-    same = [create_app(storage, signing=signing_key("a token of at least 20 characters")) for _ in range(2)]
-    assert same[0].service.signing == same[1].service.signing != signing_key("another token of 20 characters")
+    same = [create_app(storage, signing=load_signing_key("a token of at least 20 characters")) for _ in range(2)]
+    assert same[0].service.signing == same[1].service.signing != load_signing_key("another token of 20 characters")
 
 
 def test_scripts_in_outputs_run_only_if_an_admin_says_so(zoo, visitor, admin, storage):

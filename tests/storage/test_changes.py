@@ -6,7 +6,7 @@ import pytest
 
 import duels
 from duels.errors import InvalidInput
-from duels.storage.changes import list_changes, noted
+from duels.storage.changes import list_changes, note_change
 from duels.study.study import Study
 
 
@@ -22,7 +22,7 @@ def changes(study: Study) -> list[tuple[str, str]]:
 
 def test_a_write_is_noted_once(study: Study) -> None:
     study.retire_arm("b")
-    with noted(study.id, "ann", "Retired c."):
+    with note_change(study.id, "ann", "Retired c."):
         study.add_arm("d")
         study.retire_arm("c")
     study.retire()
@@ -30,13 +30,13 @@ def test_a_write_is_noted_once(study: Study) -> None:
 
 
 def test_what_was_refused_is_not_noted(study: Study) -> None:
-    with noted(study.id, "ann", "Retired x."), pytest.raises(InvalidInput):
+    with note_change(study.id, "ann", "Retired x."), pytest.raises(InvalidInput):
         study.retire_arm("x")
     assert changes(study) == []
 
 
 def test_threads_do_not_share_notes(study: Study) -> None:
-    with noted(study.id, "ann", "Added e."):
+    with note_change(study.id, "ann", "Added e."):
         other = threading.Thread(target=study.add_arm, args=("d",))
         other.start()
         other.join()
@@ -47,7 +47,7 @@ def test_threads_do_not_share_notes(study: Study) -> None:
 
 def test_changes_are_listed_in_pages_the_newest_first(study: Study) -> None:
     for name in "def":
-        with noted(study.id, "ann", name):
+        with note_change(study.id, "ann", name):
             study.add_arm(name)
     with study.storage.lock:
         connection = study.storage.connection()

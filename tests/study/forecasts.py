@@ -77,7 +77,7 @@ def played(strengths, answers, numbers, seed, *, ties=0.0, margin=0.0, chosen="v
         random = (*loop.streams(seed, study), np.random.default_rng(study))
         redirects = not chosen.asks_for(0.95, margin)
         fixed = (state, chosen.params, chance, ties, True, redirects, np.zeros(arms), looks, alpha)
-        play = loop.compiled_for(chosen, until_verdict, partial(call_with, arguments=(*fixed, 0, *random)))
+        play = loop.compile_for(chosen, until_verdict, partial(call_with, arguments=(*fixed, 0, *random)))
         play(*fixed, answers, *random)
         yield looks, strengths, partial(play, *fixed, MOST, *random)
 

@@ -7,7 +7,7 @@ import pytest
 
 from duels.errors import Conflict, InvalidInput, NothingToAsk
 from duels.study import study as studies
-from duels.study.allocation import _divided, allocate
+from duels.study.allocation import _divide, allocate
 from duels.study.catalogue import create_study, load_study
 
 ARMS = ["a", "b", "c", "d"]
@@ -71,9 +71,9 @@ def test_more_than_are_looked_at_are_divided_in_proportion(url, monkeypatch):
 
 def test_shares_are_rounded_by_the_largest_remainder():
     # 10 of 3, 3, 1: 4.28, 4.28, 1.42 → 4, 4, 1 and one more for the largest remainder.
-    assert _divided(10, np.array([3, 3, 1])).tolist() == [4, 4, 2]
-    assert _divided(7, np.array([3, 3, 1])).tolist() == [3, 3, 1]
-    assert _divided(2, np.array([1, 1, 1])).tolist() == [1, 1, 0]
+    assert _divide(10, np.array([3, 3, 1])).tolist() == [4, 4, 2]
+    assert _divide(7, np.array([3, 3, 1])).tolist() == [3, 3, 1]
+    assert _divide(2, np.array([1, 1, 1])).tolist() == [1, 1, 0]
 
 
 def test_batches_of_counts_find_the_winner(url):

@@ -142,7 +142,7 @@ def test_what_the_log_says():
         assert kinds == ["ask", "tell", "again", *(["repeat"] if other == "right" else ["undo", "tell"])]
         assert (mine[-1].answer, mine[-1].note["replies"]) == ("left" if other == "right" else "tie", ["left", other])
         assert (mine[-1].note["calls"], mine[-1].note["cost"]) == (1, 0.5)
-    spent = folded(study).spent()
+    spent = folded(study).total()
     assert (spent.calls, spent.unstored, spent.cost) == (34, 0, 8.5)
     assert study.verdict().void is None
 
@@ -156,8 +156,12 @@ def test_it_stops_at_the_limit_and_goes_on_from_there():
         result = study.run(judge, concurrency=3, max_calls=limit)
         assert (result.ended, result.calls, judge.calls) == ("max_calls", limit, limit)
         ledger = folded(study)
-        assert ledger.spent()[:2] == (limit, 0)
-        assert result.unconfirmed == len(ledger.unconfirmed()) == (0 if limit < 17 else 34 - limit if limit < 34 else 0)
+        assert ledger.total()[:2] == (limit, 0)
+        assert (
+            result.unconfirmed
+            == len(ledger.find_unconfirmed())
+            == (0 if limit < 17 else 34 - limit if limit < 34 else 0)
+        )
         if result.unconfirmed:
             were = f"{result.unconfirmed} answers" if result.unconfirmed > 1 else "1 answer"
             assert f"Nothing is promised about errors: {were} of a judge that prefers a side w" in str(result)
@@ -190,7 +194,7 @@ def test_calls_that_a_killed_run_lost_are_made_again():
     lost = killed.next([None] * 4)  # and nothing comes back
     assert [task.confirms for task in lost] == ["left"] * 4
     ledger = folded(study)
-    assert (ledger.spent()[:2], len(ledger.unconfirmed())) == ((24, 4), 14)
+    assert (ledger.total()[:2], len(ledger.find_unconfirmed())) == ((24, 4), 14)
     assert ledger.confirming == {task.duel.id for task in lost}
     result = study.run(judge)
     assert (result.verdict.kind, result.unconfirmed) == ("practically tied", 0)
@@ -236,7 +240,7 @@ def test_replies_that_come_too_late_are_noted_only():
     late = study.events()[events:]
     assert [(entry.kind, entry.duel) for entry in late[:4]] == [("repeat", duel) for duel in range(4)]
     assert [entry.note | {"judge": ""} for entry in late[:4]] == [{"calls": 1, "judge": ""}] * 4
-    assert set(folded(study).unconfirmed()) == {2, *range(4, 17)}
+    assert set(folded(study).find_unconfirmed()) == {2, *range(4, 17)}
 
 
 def test_what_was_answered_in_one_order_on_purpose_is_confirmed_when_both_are_wanted():

@@ -17,7 +17,7 @@ from duels.study import log, record
 from duels.study.catalogue import create_study, list_studies, load_study
 from duels.study.details import list_details
 from duels.study.glance import glance, pair_history
-from duels.study.history import _mixed
+from duels.study.history import _mix_rows
 from duels.study.intervals import log_evidence
 from duels.study.past_votes import MOST_VOTES
 from duels.votes import read_votes, write_votes
@@ -97,10 +97,10 @@ def test_the_policy_learns_the_counts_in_any_order(url):
 
 def test_rows_are_mixed_evenly():
     # a has 2 votes at 1/4 and 3/4, b has 4 at 1/8, 3/8, 5/8, 7/8: b a b b a b. A single row or an import ends a run.
-    assert _mixed(np.array([2, 4]), np.array([1, 1])).tolist() == [1, 0, 1, 1, 0, 1]
-    assert _mixed(np.array([2, 4]), np.array([1, 2])).tolist() == [0, 0, 1, 1, 1, 1]
-    assert _mixed(np.array([1, 2, 2, 1, 1, 3]), np.ones(6)).tolist() == [0, 1, 2, 1, 2, 3, 4, 5, 5, 5]
-    assert _mixed(np.array([1, 1]), np.ones(2)).tolist() == [0, 1]
+    assert _mix_rows(np.array([2, 4]), np.array([1, 1])).tolist() == [1, 0, 1, 1, 0, 1]
+    assert _mix_rows(np.array([2, 4]), np.array([1, 2])).tolist() == [0, 0, 1, 1, 1, 1]
+    assert _mix_rows(np.array([1, 2, 2, 1, 1, 3]), np.ones(6)).tolist() == [0, 1, 2, 1, 2, 3, 4, 5, 5, 5]
+    assert _mix_rows(np.array([1, 1]), np.ones(2)).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("most", [60, 10**5])

@@ -13,7 +13,7 @@ from duels.storage.storage import StudyRow
 from duels.study.catalogue import create_study
 from duels.study.goal import new_goal
 from duels.study.history import History
-from duels.study.looks import NOT_YET, found, new_looks, take
+from duels.study.looks import NOT_YET, find_verdict, new_looks, take
 from duels.study.record import next_event
 
 PAGE = Path(__file__).parents[2] / "docs" / "study" / "plan.md"
@@ -73,7 +73,7 @@ def crowd(matrix, policy, seed, answers, at_once=1, mistakes=0.0, people=False):
         costs.append((matrix.gaps[left] + matrix.gaps[right]) / 2)
         if people:
             take(looks, left, right, {"left": 1.0, "right": 0.0, "tie": 0.5}[said])
-            verdict = found(looks, left, right)
+            verdict = find_verdict(looks, left, right)
             if verdict != NOT_YET:
                 break
         waiting.append(ask(history, not people))

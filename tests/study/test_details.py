@@ -137,7 +137,7 @@ def test_a_long_curve_is_thinned_evenly(url, now):
 def test_all_numbers_are_of_one_moment(url, monkeypatch, in_memory):
     """Answers that come or are undone between the look and the queries change nothing."""
     study = lived("sqlite://" if in_memory else url)
-    before, reading, last = list_details(study), Storage.reading, study.history().answered[-1]
+    before, reading, last = list_details(study), Storage.read_connection, study.history().answered[-1]
 
     @contextmanager
     def meanwhile(storage):
@@ -150,14 +150,14 @@ def test_all_numbers_are_of_one_moment(url, monkeypatch, in_memory):
         with reading(storage) as connection:
             yield connection
 
-    monkeypatch.setattr(Storage, "reading", meanwhile)
+    monkeypatch.setattr(Storage, "read_connection", meanwhile)
     after = list_details(study)
     assert [part for part in before if after[part] != before[part]] == []
     assert list_details(study)["seq"] > before["seq"]
 
 
 def test_a_study_deleted_meanwhile(url, monkeypatch):
-    study, reading = lived(url), Storage.reading
+    study, reading = lived(url), Storage.read_connection
 
     @contextmanager
     def meanwhile(storage):
@@ -166,7 +166,7 @@ def test_a_study_deleted_meanwhile(url, monkeypatch):
         with reading(storage) as connection:
             yield connection
 
-    monkeypatch.setattr(Storage, "reading", meanwhile)
+    monkeypatch.setattr(Storage, "read_connection", meanwhile)
     with pytest.raises(StorageError, match="study 'lived' was deleted"):
         list_details(study)
 

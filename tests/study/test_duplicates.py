@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duels.study.duplicates import known_votes, without
+from duels.study.duplicates import find_known_votes, without
 from duels.votes import read_votes
 
 NAMES = ["a", "b", "c"]
@@ -40,11 +40,11 @@ def literal(votes):
 @given(rows, rows)
 def test_it_is_the_common_part_of_two_multisets(one, other):
     given, there = read_votes(one), read_votes(other)
-    assert known_votes(given, there).sum() == (literal(given) & literal(there)).total()
-    assert known_votes(given, given).sum() == literal(given).total()
-    left = without(given, known_votes(given, there))
+    assert find_known_votes(given, there).sum() == (literal(given) & literal(there)).total()
+    assert find_known_votes(given, given).sum() == literal(given).total()
+    left = without(given, find_known_votes(given, there))
     assert literal(left) == literal(given) - literal(there)
-    assert left.total == given.total - known_votes(given, there).sum()
+    assert left.total == given.total - find_known_votes(given, there).sum()
 
 
 @pytest.mark.deep
@@ -52,4 +52,4 @@ def test_a_million_votes_take_seconds():
     dice = np.random.default_rng(0)
     many = {"left": ["a"] * 10**6, "right": ["b"] * 10**6, "winner": ["tie"] * 10**6, "time": dice.random(10**6)}
     votes = read_votes(pl.DataFrame(many))
-    assert known_votes(votes, votes).sum() == 10**6
+    assert find_known_votes(votes, votes).sum() == 10**6

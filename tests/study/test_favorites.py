@@ -148,10 +148,10 @@ def test_agreement_lists_them_and_the_verdict_points_there():
     assert (one.favorite, one.chosen == one.of) == ("m2", True)
     assert one.by_others < one.of
     assert f"v60 (m2: {one.chosen} of {one.of}, expected {one.by_others:.0f})" in str(found)
-    (note,) = duels.analyse(rows).notes
+    (note,) = duels.analyze(rows).notes
     assert note.startswith("3 voters favor an arm (v60, v61, v62). The verdict counts their votes: `duels agreement`")
-    assert duels.analyse(rows, without=listed).notes == ()
-    many = duels.analyse(pl.DataFrame(rows)).notes  # by columns, where voters are read for the first votes only
+    assert duels.analyze(rows, without=listed).notes == ()
+    many = duels.analyze(pl.DataFrame(rows)).notes  # by columns, where voters are read for the first votes only
     assert many == (note,)
 
 

@@ -152,7 +152,7 @@ def test_different_documents_are_normal_and_can_be_refused(study):
     assert (nothing.documents, study.clicks(nothing, [])) == ([], "tie")
 
 
-@pytest.mark.parametrize("method", ["balanced", "optimised", "probabilistic:credit=marginal"])
+@pytest.mark.parametrize("method", ["balanced", "optimized", "probabilistic:credit=marginal"])
 def test_biased_methods_are_refused(study, method):
     with pytest.raises(InvalidInput, match=r"for live traffic: .* is not 1/2, so a study would name a winner"):
         study.interleave(RANKINGS, method=method)

@@ -94,7 +94,7 @@ def test_the_second_interrupt_leaves_calls_in_flight(url):
     assert time.monotonic() - before < 20  # not two minutes
     assert "KeyboardInterrupt" in error
     ledger = folded(log_of(url))
-    assert ledger.spent()[:2] == (CONCURRENCY, CONCURRENCY)
+    assert ledger.total()[:2] == (CONCURRENCY, CONCURRENCY)
     assert len(ledger.open) == CONCURRENCY
     again = ended(started(url, 0, 2 * CONCURRENCY + 1))  # asks these first
     assert again == ("max_calls", "None", 2 * CONCURRENCY + 1, CONCURRENCY)
@@ -171,7 +171,7 @@ def test_two_programs_at_once(request, url, server, database):
     assert set(Counter(one.duel for one in events if one.kind == "tell").values()) == {1}
     about = Counter((frozenset((one.left, one.right)), one.note["item"]) for one in events if one.kind == "ask")
     assert set(about.values()) == {1}
-    assert ledger.spent().unstored == 0
+    assert ledger.total().unstored == 0
     assert ledger.calls == counters(server)["calls"]  # nothing was lost, so they are equal
     assert study.check() == len(events)
     assert len(about) <= len(PROMPTS) * len(ARMS)
@@ -209,7 +209,7 @@ def test_a_second_run_waits_for_what_the_first_one_asks(url):
     assert len(asked) == 12 + repeats
     assert len(set(asked)) == 12
     assert ends <= {"all asked", "exhausted", "verdict"}, ends
-    assert folded(study.events()).spent().unstored == 0
+    assert folded(study.events()).total().unstored == 0
 
 
 def test_a_run_that_has_ended_is_not_waited_for():

@@ -7,12 +7,12 @@ from duels.errors import NotFound
 from duels.study.answers import AnswerLog
 from duels.study.item_browser import (
     browse,
+    count_missing_outputs,
+    count_removed_items,
     find_items,
+    get_item,
     items_with,
-    known_item,
-    missing_outputs,
-    neighbours,
-    removed_items,
+    neighbors,
     rows_of,
     tags_by_item,
     was_removed,
@@ -147,32 +147,32 @@ def test_answers_about_items_that_are_gone(study):
     add_items(study, [item("a"), item("b"), item("c"), item("d")])
     vote(study, {1: ["x"], 2: ["x", "y"], 3: ["tie"] * 3})
     table = AnswerLog().follow(study)
-    assert removed_items(study, table) == (0, 0)
+    assert count_removed_items(study, table) == (0, 0)
     for number in (2, 3, 4):
         remove_item(study, number)
-    assert removed_items(study, table) == (2, 5)  # the fourth has no answers
+    assert count_removed_items(study, table) == (2, 5)  # the fourth has no answers
     assert [number for number in range(7) if was_removed(study, number)] == [2, 3, 4]
     clear_items(study)
-    assert removed_items(study, table) == (3, 6)
+    assert count_removed_items(study, table) == (3, 6)
     assert [number for number in range(7) if was_removed(study, number)] == [1, 2, 3, 4]
 
 
 def test_outputs_that_are_missing(study):
-    assert missing_outputs(study) == {}
+    assert count_missing_outputs(study) == {}
     study.add_arm("z")
     study.add_arm("gone")
     study.retire_arm("gone")
     add_items(study, [item("a"), {"prompt": "b", "outputs": {"x": "1", "z": "2"}}, item("c")])
-    assert missing_outputs(study) == {"y": 1, "z": 2}
+    assert count_missing_outputs(study) == {"y": 1, "z": 2}
 
 
-def test_one_item_and_its_neighbours(study):
+def test_one_item_and_its_neighbors(study):
     add_items(study, [item("x" * 1000), item("b"), item("c")])
     remove_item(study, 2)
-    assert neighbours(study, 1) == (None, 3)
-    assert neighbours(study, 2) == (1, 3)
-    assert neighbours(study, 3) == (1, None)
-    assert known_item(study, 1) == item("x" * 1000)
+    assert neighbors(study, 1) == (None, 3)
+    assert neighbors(study, 2) == (1, 3)
+    assert neighbors(study, 3) == (1, None)
+    assert get_item(study, 1) == item("x" * 1000)
     assert rows_of(study, AnswerLog().follow(study), [3, 2, 1])[1].prompt == "x" * 400
     with pytest.raises(NotFound, match="has no item 2: it may have been removed"):
-        known_item(study, 2)
+        get_item(study, 2)

@@ -200,16 +200,16 @@ def test_a_time_to_come_is_not_within_the_lease(now):
     now[0] += 8 * 366 * 24 * 3600
     study.ask()
     now[0] = right
-    assert study.history().leased(right) == []
+    assert study.history().list_leased(right) == []
     again = study.ask()
     assert again.item.number == 1
-    assert study.history().leased(right) == [1]
+    assert study.history().list_leased(right) == [1]
     for late in (right + 0.5 * LEASE, right + 10 * LEASE):
         known = History(study.row)
         known.apply(study.storage.read_events(study.storage.connection(), study.id, 0))
-        assert study.history().leased(late) == known.leased(late)
+        assert study.history().list_leased(late) == known.list_leased(late)
     ahead = right + 8 * 366 * 24 * 3600 - LEASE / 2
-    assert study.history().leased(ahead) == known.leased(ahead) == [0]
+    assert study.history().list_leased(ahead) == known.list_leased(ahead) == [0]
     study.check()
 
 

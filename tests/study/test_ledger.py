@@ -48,45 +48,45 @@ def undo(duel):
 
 def test_an_empty_log():
     ledger = Ledger()
-    assert ledger.spent() == Spent(*NOTHING)
+    assert ledger.total() == Spent(*NOTHING)
     assert (ledger.open, ledger.failed) == ({}, {})
     assert ledger.calls_in(1.0) == math.inf
 
 
 def test_questions_and_answers():
     ledger = fold(ask(0), ask(1), tell(1, "left", cost=0.25), tell(0, "tie", cost=0.5))
-    assert ledger.spent() == Spent(*NOTHING)._replace(calls=2, unstored=0, cost=0.75)
+    assert ledger.total() == Spent(*NOTHING)._replace(calls=2, unstored=0, cost=0.75)
     assert ledger.seq == 4
     assert ledger.calls_in(3.0) == 8.0  # 2 calls for 0.75
 
 
 def test_a_question_counts_before_its_answer():
     ledger = fold(ask(0, "gpt"), ask(1, "gpt", calls=2))
-    assert ledger.spent().calls == ledger.spent().unstored == 3
+    assert ledger.total().calls == ledger.total().unstored == 3
     assert ledger.open == {0: "gpt", 1: "gpt"}
 
 
 def test_retries_count():
     # Three attempts: one was counted with the question, two with the answer.
-    assert fold(ask(0), tell(0, "left", calls=3)).spent()[:2] == (3, 0)
+    assert fold(ask(0), tell(0, "left", calls=3)).total()[:2] == (3, 0)
     # In both orders, five in all: two were counted before.
-    assert fold(ask(0, calls=2), tell(0, "left", calls=5, first="left")).spent()[:2] == (5, 0)
+    assert fold(ask(0, calls=2), tell(0, "left", calls=5, first="left")).total()[:2] == (5, 0)
     # The first order was skipped, and the second never asked.
-    assert fold(ask(0, calls=2), tell(0, "skip", calls=1, first="skip", bad=True)).spent()[:2] == (1, 0)
+    assert fold(ask(0, calls=2), tell(0, "skip", calls=1, first="skip", bad=True)).total()[:2] == (1, 0)
 
 
 def test_a_crash_loses_a_call():
     ledger = fold(ask(0), again(0), tell(0, "right"))
-    assert ledger.spent()[:2] == (2, 1)
+    assert ledger.total()[:2] == (2, 1)
     assert ledger.open == {}
     # After two crashes, with both orders in between and two retries at the end: 1 + 2 + 1 + 2 calls, 3 of them lost.
-    assert fold(ask(0), again(0, calls=2), again(0), tell(0, "left", calls=3)).spent()[:2] == (6, 3)
+    assert fold(ask(0), again(0, calls=2), again(0), tell(0, "left", calls=3)).total()[:2] == (6, 3)
 
 
 def test_two_processes_answer_the_same_question():
     """Neither calls nor costs are lost, and it is not a second judge's opinion."""
     ledger = fold(ask(0), again(0), tell(0, "left", calls=3, cost=1.0), repeat(0, "left", calls=2, cost=1.0))
-    assert ledger.spent() == Spent(*NOTHING)._replace(calls=5, unstored=0, cost=2.0)
+    assert ledger.total() == Spent(*NOTHING)._replace(calls=5, unstored=0, cost=2.0)
     assert ledger.agreements() == []
 
 
@@ -94,7 +94,7 @@ def test_bad_replies_and_failures():
     ledger = fold(
         ask(0), ask(1), ask(2), tell(0, "skip", bad=True, unusable=1), tell(1, "skip", "gpt", calls=5, failed=True)
     )
-    assert ledger.spent()[3:5] == (1, 1)
+    assert ledger.total()[3:5] == (1, 1)
     assert ledger.open == {2: None}
     assert (ledger.failed, ledger.unusable) == ({1: "gpt"}, {0: None})
     for event in (undo(1), again(1, "gpt")):
@@ -102,12 +102,12 @@ def test_bad_replies_and_failures():
     assert (ledger.failed, ledger.open) == ({}, {1: "gpt", 2: None})
     ledger.take(entry(ledger.seq + 1, "tell", 1, "left", "gpt", calls=1))
     assert (ledger.failed, ledger.open) == ({}, {2: None})
-    assert ledger.spent()[:2] == (1 + 5 + 1 + 1, 1)
+    assert ledger.total()[:2] == (1 + 5 + 1 + 1, 1)
 
 
 def test_unusable_replies_are_counted_and_a_question_without_an_answer_is_kept():
     ledger = fold(ask(0), tell(0, "left", calls=3, unusable=2), ask(1), tell(1, "skip", calls=3, bad=True, unusable=3))
-    assert ledger.spent() == Spent(*NOTHING)._replace(calls=6, bad=5)
+    assert ledger.total() == Spent(*NOTHING)._replace(calls=6, bad=5)
     assert ledger.unusable == {1: None}
     for event in (undo(1), again(1)):
         ledger.take(entry(ledger.seq + 1, *event[:4], **event[4]))
@@ -119,7 +119,7 @@ def test_unusable_replies_are_counted_and_a_question_without_an_answer_is_kept()
 def test_undo_opens_a_question_even_if_the_program_ends_then():
     ledger = fold(ask(0, "me"), tell(0, "left", "me"), ask(1, "me"), undo(0))
     assert ledger.open == {1: "me", 0: "me"}
-    assert ledger.spent()[:2] == (2, 1)
+    assert ledger.total()[:2] == (2, 1)
 
 
 def test_only_the_first_answer_to_a_duel_counts_for_sides():
@@ -141,7 +141,7 @@ def test_second_opinions_are_for_agreement_only():
         again(10, "gpt"),
         repeat(10, "tie", "gpt"),
     )
-    assert ledger.spent() == Spent(*NOTHING)._replace(calls=4, cost=3.0, second_opinions=2)
+    assert ledger.total() == Spent(*NOTHING)._replace(calls=4, cost=3.0, second_opinions=2)
     (found,) = ledger.agreements()
     assert (found.first, found.second, found.questions, found.raw) == ("gpt", "claude", 2, 0.5)
     assert {one.judge: one.left + one.right for one in ledger.positions()} == {"gpt": 1, "claude": 1}
@@ -151,7 +151,7 @@ def test_second_opinions_are_for_agreement_only():
 def test_a_second_opinion_in_flight_does_not_open_a_duel():
     ledger = fold(ask(0, "gpt"), tell(0, "left", "gpt"), again(0, "claude"))
     assert ledger.open == {}
-    assert ledger.spent()[:2] == (2, 1)
+    assert ledger.total()[:2] == (2, 1)
 
 
 def test_repeats_are_for_repeatability_only():
@@ -170,7 +170,7 @@ def test_repeats_are_for_repeatability_only():
         again(3, "claude", repeats="right"),
     )
     # 3 questions; repeats with 2, 1 and 3 calls; then another question, and a repeat that is not stored yet.
-    assert ledger.spent() == Spent(11, 1, 6.0, bad=3, failed=0, repeats=7, second_opinions=0, identical=0)
+    assert ledger.total() == Spent(11, 1, 6.0, bad=3, failed=0, repeats=7, second_opinions=0, identical=0)
     assert ledger.repeatability() == [Repeatability("gpt", repeats=2, same=1)]
     assert ledger.contradictions == 1
     assert ledger.repeated == {0, 1}
@@ -191,17 +191,17 @@ def test_a_repeat_is_of_the_first_reply():
 
 def test_questions_about_identical_outputs_take_no_call():
     ledger = fold(ask(0, "gpt", calls=0), tell(0, "tie", "gpt", calls=0, identical=True), ask(1, "gpt"))
-    assert ledger.spent() == Spent(*NOTHING)._replace(calls=1, unstored=1, identical=1)
+    assert ledger.total() == Spent(*NOTHING)._replace(calls=1, unstored=1, identical=1)
     assert (ledger.open, ledger.replies, ledger.positions()) == ({1: "gpt"}, {}, [])
     assert ledger.fingerprints == {}
 
 
 def test_people_who_vote_meanwhile_are_not_calls():
     ledger = fold(("ask", 0, None, "Ann", {}), ("tell", 0, "left", "Ann", {}), ("import", None, None, None, {}))
-    assert ledger.spent() == Spent(*NOTHING)
+    assert ledger.total() == Spent(*NOTHING)
     ledger = fold(ask(0), ("tell", 0, "left", "Ann", {}), repeat(0, "right"))  # Ann was faster
     assert ledger.open == {}
-    assert ledger.spent()[:2] == (1, 0)
+    assert ledger.total()[:2] == (1, 0)
 
 
 def test_asked_items_by_judge_and_pair():
@@ -253,7 +253,7 @@ def confirm(duel, voter=None):
 
 
 def test_what_is_to_be_confirmed_after_an_alarm():
-    assert fold(*lefts(16)).unconfirmed() == {}
+    assert fold(*lefts(16)).find_unconfirmed() == {}
     # Ties, skips and what both orders gave need nothing; nor does another judge.
     others = [
         ask(20),
@@ -264,33 +264,33 @@ def test_what_is_to_be_confirmed_after_an_alarm():
         tell(22, "left", calls=2, first="left"),
     ]
     ledger = fold(*lefts(17), *others, ask(30, "gpt"), tell(30, "left", "gpt"))
-    assert ledger.unconfirmed() == dict.fromkeys(range(17))
+    assert ledger.find_unconfirmed() == dict.fromkeys(range(17))
     # 17 + 1 + 1 + 2 + 1 calls. What is being asked comes last, and is lost if the program ends now.
     for event in (confirm(0), confirm(1), confirm(2)):
         ledger.take(entry(ledger.seq + 1, *event[:4], **event[4]))
-    assert list(ledger.unconfirmed()) == [*range(3, 17), 0, 1, 2]
-    assert (ledger.confirming, ledger.spent()[:2]) == ({0, 1, 2}, (25, 3))
+    assert list(ledger.find_unconfirmed()) == [*range(3, 17), 0, 1, 2]
+    assert (ledger.confirming, ledger.total()[:2]) == ({0, 1, 2}, (25, 3))
     # They agree about 0, after two retries, and disagree about 1; 2 is taken back.
     agree = repeat(0, "left", calls=3, cost=1.0, replies=["left", "right"])
     tie = tell(1, "tie", cost=1.0, replies=["left", "left"])
     for event in (agree, undo(1), tie, undo(2)):
         ledger.take(entry(ledger.seq + 1, *event[:4], **event[4]))
-    assert ledger.unconfirmed() == dict.fromkeys(range(3, 17))
+    assert ledger.find_unconfirmed() == dict.fromkeys(range(3, 17))
     assert (ledger.confirming, ledger.open) == (set(), {2: None})
-    assert ledger.spent() == Spent(*NOTHING)._replace(calls=27, unstored=1, cost=2.0)
+    assert ledger.total() == Spent(*NOTHING)._replace(calls=27, unstored=1, cost=2.0)
     assert ledger.positions()[0][:3] == (None, 18, 0)  # the other order has no coin of its own
 
 
 def test_a_reply_that_came_too_late_confirms_nothing():
     """Another program was faster, or the answer was taken back and given again: its note has no `replies`."""
     ledger = fold(*lefts(17), confirm(0), undo(0), again(0), tell(0, "left"), repeat(0, "left"))
-    assert set(ledger.unconfirmed()) == set(range(17))
-    assert ledger.spent()[:2] == (19, 0)
+    assert set(ledger.find_unconfirmed()) == set(range(17))
+    assert ledger.total()[:2] == (19, 0)
 
 
 def test_without_undos_the_figures_are_the_same():
     """The server reads the events of calls only."""
     events = [*lefts(17), confirm(0), undo(0), tell(0, "tie", replies=["left", "left"])]
     calls = [event for event in events if "calls" in event[4]]
-    assert fold(*events).spent() == fold(*calls).spent()
-    assert fold(*events).unconfirmed() == fold(*calls).unconfirmed()
+    assert fold(*events).total() == fold(*calls).total()
+    assert fold(*events).find_unconfirmed() == fold(*calls).find_unconfirmed()

@@ -13,7 +13,7 @@ from duels.engine import compiling
 from duels.policies import policy
 from duels.policies.evidence import evidence, is_certain
 from duels.study.certainty import Certainty
-from duels.study.looks import NO_WINNER, NOT_YET, TIED, found, new_looks, take, useful
+from duels.study.looks import NO_WINNER, NOT_YET, TIED, find_verdict, new_looks, take, useful
 from duels.study.verdict import verdict
 
 
@@ -70,7 +70,7 @@ def test_looks_are_the_verdict_after_every_answer(arms, margin):
             assert np.array_equal(looks.losses, test.wins.sum(axis=0))
             assert np.array_equal(looks.behind, test.losses.sum(axis=0))
             assert np.array_equal(looks.near, close.sum(axis=1) if margin > 0 else np.zeros(arms))
-            said = found(looks, i, j)
+            said = find_verdict(looks, i, j)
             if before == "not yet":  # the verdict is about the pair that was just asked, or it is not new
                 assert answer.kind == {NOT_YET: "not yet", NO_WINNER: "no condorcet winner"}.get(
                     said, "winner" if said >= 0 else "practically tied"
@@ -104,7 +104,7 @@ def watch(state, params, p, tie, best, close, looks, duels, coin, luck):
         outcome = answer(p, tie, i, j, luck)
         update(state, params, t, i, j, outcome)
         take(looks, i, j, outcome)
-        said = found(looks, i, j)
+        said = find_verdict(looks, i, j)
         if said == NOT_YET:
             continue
         if said >= 0:

@@ -206,7 +206,7 @@ def test_a_studys_verdict_names_the_same_leader():
 
 @pytest.mark.skipif(not CROWD.exists(), reason="the crowd's votes are not here")
 def test_gpt_4_is_first_in_the_crowds_votes():
-    found = duels.analyse(CROWD)
+    found = duels.analyze(CROWD)
     assert found.leaderboard[0].arm == "GPT 4"
     assert found.verdict.leader == "GPT 4"
     assert "ranked by Bradley–Terry rating" in str(found)
@@ -324,7 +324,7 @@ def assert_tables(study, table, found):
         assert all(abs(rated[row.arm] - row.rating) < 0.051 for row in compared)
     if all(row.active for row in table.rows):
         votes = study.votes()
-        analyzed = duels.analyse([(vote.left, vote.right, vote.winner) for vote in votes for _ in range(vote.count)])
+        analyzed = duels.analyze([(vote.left, vote.right, vote.winner) for vote in votes for _ in range(vote.count)])
         if analyzed.verdict.named == found.named:
             kept = {row.arm for row in analyzed.leaderboard}
             assert [row.rating for row in analyzed.leaderboard] == [row.rating for row in table.rows if row.arm in kept]

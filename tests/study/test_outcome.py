@@ -11,7 +11,7 @@ from duels.storage.storage import Storage
 from duels.study.leaderboard import format_record, format_share
 from duels.study.outcome import alarm_line, money
 from duels.study.positions import Position
-from duels.study.progress import _fitted
+from duels.study.progress import _fit_line
 
 PROMPTS = [f"prompt {k}" for k in range(12)]
 OUTPUTS = {arm: [f"{arm} {k}" for k in range(12)] for arm in ("terse", "wordy", "日本語")}
@@ -161,5 +161,5 @@ def test_one_line_at_the_end_if_progress_is_asked_for(capsys):
 def test_the_line_of_progress_fits(name, width, text):
     """Wide letters take two columns: 日本語のモデル takes 14, the rest of the shorter line 11 + 17 + 24."""
     left = [" · about 40 calls, $0.10, 9 s left", " · about $0.10, 9 s left"]
-    assert _fitted("12 calls · ", name, " leads (98% sure)", left, width) == text
+    assert _fit_line("12 calls · ", name, " leads (98% sure)", left, width) == text
     assert cell_len(text) <= width

@@ -15,7 +15,7 @@ from duels.policies import policy
 from duels.study import paths
 from duels.study.paths import LARGE, find_paths, find_paths_in
 
-TESTS = (paths._meets_again, paths._stays, paths._next_pair, paths._left_out)
+TESTS = (paths._meets_again, paths._stays, paths._next_pair, paths._find_left_out)
 
 
 def traces(log):
@@ -208,14 +208,14 @@ def random_file(tmp_path):
     return tmp_path / "random.csv"
 
 
-def test_analyse_notes_it(sorted_file, random_file, tmp_path):
-    found = duels.analyse(sorted_file)
+def test_analyze_notes_it(sorted_file, random_file, tmp_path):
+    found = duels.analyze(sorted_file)
     assert found.notes == (find_paths_in(duels.read_votes(sorted_file)),)
     assert found.notes[0] in str(found).splitlines()[-1]
-    assert duels.analyse(random_file).notes == ()
-    assert duels.analyse(as_rows(voter_log("bracket", 6, 60, 1))).notes
+    assert duels.analyze(random_file).notes == ()
+    assert duels.analyze(as_rows(voter_log("bracket", 6, 60, 1))).notes
     votes = duels.read_votes(sorted_file)
-    assert duels.analyse(votes.only(np.arange(len(votes)) < 50)).notes == ()
+    assert duels.analyze(votes.only(np.arange(len(votes)) < 50)).notes == ()
 
 
 def test_votes_are_taken_in_the_order_of_their_times():
@@ -227,7 +227,7 @@ def test_votes_are_taken_in_the_order_of_their_times():
 
 def test_counts_have_no_order():
     rows = [{**row, "count": 2} for row in as_rows(voter_log("bracket", 6, 60, 1))]
-    assert duels.analyse(rows).notes == ()
+    assert duels.analyze(rows).notes == ()
 
 
 def test_import_warns(sorted_file, random_file, url):
@@ -240,9 +240,9 @@ def test_import_warns(sorted_file, random_file, url):
 
 def test_commands_say_it(sorted_file, random_file, url):
     words = "The pair a voter gets seems to depend"
-    assert words in duels_command("analyse", str(sorted_file)).stdout
-    assert words not in duels_command("analyse", str(random_file)).stdout
-    assert json.loads(duels_command("analyse", str(sorted_file), "--format", "json").stdout)["notes"][0].startswith(
+    assert words in duels_command("analyze", str(sorted_file)).stdout
+    assert words not in duels_command("analyze", str(random_file)).stdout
+    assert json.loads(duels_command("analyze", str(sorted_file), "--format", "json").stdout)["notes"][0].startswith(
         words
     )
     assert words in duels_command("import", "new", str(sorted_file), "--create", "--storage", url).stderr

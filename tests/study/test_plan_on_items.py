@@ -17,7 +17,7 @@ from duels.study.asked_items import ItemSet
 from duels.study.finite import log_closeness_on_items, log_evidence_on_items
 from duels.study.goal import new_goal
 from duels.study.history import History
-from duels.study.looks import NO_WINNER, NOT_YET, TIED, found
+from duels.study.looks import NO_WINNER, NOT_YET, TIED, find_verdict
 from duels.study.looks_on_items import closeness_on_items, evidence_on_items, new_item_looks, take_on_items
 from duels.study.plan import plan
 from duels.study.plan_on_items import answers_on_items, is_true, until_verdict_on_items
@@ -172,7 +172,7 @@ def test_looks_are_those_of_a_live_study(ties, margin):
             left, right, outcome = asked_and_told(history, bags)
             take_on_items(known, left, right, outcome)
             said = history.goal.verdict(history.tally)
-            played = found(known.looks, left, right)
+            played = find_verdict(known.looks, left, right)
             assert played == code_of(said) or max(played, code_of(said)) <= TIED or ended == number + 1
             assert known.looks.losses.tolist() == history._questions.settled.losses.tolist()
             for arm in range(3):
@@ -222,7 +222,7 @@ def test_a_live_study_takes_as_many_answers():
         while said == NOT_YET:
             left, right, outcome = asked_and_told(history, bags)
             take_on_items(known, left, right, outcome)
-            said = found(known.looks, left, right)
+            said = find_verdict(known.looks, left, right)
         live.append(len(history.answered))
     played = []
     for number in range(200):

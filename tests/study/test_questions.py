@@ -62,7 +62,7 @@ def table(rng, changed):
 
 def look_ahead(history):
     """Have the questions know of all open duels, as a question does."""
-    leased = history.leased(0.0)
+    leased = history.list_leased(0.0)
     history._questions.look_ahead(len(leased), *history.pairs(leased)[:2])
 
 
@@ -271,13 +271,13 @@ def test_a_rival_is_the_kernel_s_with_open_duels_as_ties():
         arms, policy = list(history.places), duels.policy("rucb:alpha=0.7")
         halves = (history.wins + 0.5 * (history.ties + waiting(history)))[np.ix_(arms, arms)]
         champion, t = int(rng.integers(len(arms))), int(rng.integers(1, 500))
-        expected = player.rival(halves, champion, t + len(history.leased(0.0)), 0.7)
+        expected = player.rival(halves, champion, t + len(history.list_leased(0.0)), 0.7)
         assert history._questions._rival(champion, policy, t) == expected
         i, j = (int(place) for place in rng.integers(len(arms), size=2))
         history._questions.look_further(i, j)  # one more open duel
         halves[i, j] += 0.5
         halves[j, i] += 0.5
-        expected = player.rival(halves, champion, t + len(history.leased(0.0)) + 1, 0.7)
+        expected = player.rival(halves, champion, t + len(history.list_leased(0.0)) + 1, 0.7)
         assert history._questions._rival(champion, policy, t) == expected
         seen.add(expected)
     assert len(seen) > 3

@@ -120,7 +120,7 @@ def test_a_server_that_is_down_and_comes_back(serving, url):
         assert result.ended == "failed"
         assert "500" in result.error
         assert result.calls == sum(server.calls.values())
-        server.behaviour.errors = 0.0
+        server.behavior.errors = 0.0
         again = best(server, url)
         assert (again.winner, again.spent.unstored) == ("terse", 0)
         assert again.calls == sum(server.calls.values())

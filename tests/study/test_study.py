@@ -12,7 +12,7 @@ import duels
 from duels.engine import loop
 from duels.errors import Conflict, InvalidInput, PolicyError, StorageError, UnknownName
 from duels.policies import BUILT_IN
-from duels.storage.batches import stored
+from duels.storage.batches import read_stored
 from duels.storage.storage import Storage
 from duels.study import log as live
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
@@ -128,7 +128,7 @@ def test_an_answer_cut_off_the_end_shows_as_an_open_duel(url, tmp_path):
 
 def test_a_question_the_policy_would_not_ask_is_found(url, tmp_path):
     """A forger who mends the digests is caught by replaying the questions."""
-    from duels.study.record import chained
+    from duels.study.record import chain_digest
 
     study = create_study(list("abcdef"), "study", url)
     answer_all(study, 30)
@@ -143,7 +143,7 @@ def test_a_question_the_policy_would_not_ask_is_found(url, tmp_path):
             " digest FROM events ORDER BY seq"
         ).fetchall()
         for row in rows:
-            digest = chained(digest, row)
+            digest = chain_digest(digest, row)
             database.execute("UPDATE events SET digest = ? WHERE seq = ?", (digest, row[0]))
     forged = reopened(url)
     forged.verdict()
@@ -871,7 +871,7 @@ def test_rivals_asked_for_at_once_are_those_of_a_fresh_look(url, now, tmp_path):
     rivals = []
     for k in starts:
         fresh = History(study.row)
-        fresh.apply(rows[:k], lambda seq: stored(connection, study.id, seq)[0])
+        fresh.apply(rows[:k], lambda seq: read_stored(connection, study.id, seq)[0])
         assert fresh.question(rows[k][9], False) == rows[k][4:7]
         rivals.append(max(rows[k][4:6]))
     assert len(rivals) == 40

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from duels.errors import InvalidInput
-from duels.study.tally import Tally, as_tally, estimates, met
+from duels.study.tally import Tally, as_tally, count_met, estimates
 
 # a beat b 3 to 1 with 2 ties; a never met c; b lost to c 0 to 4; d is retired, beat a 5 to 0 and tied with c once.
 NAMES = ("a", "b", "c", "d")
@@ -64,7 +64,7 @@ def test_what_is_refused(given, message):
 
 
 def test_meetings():
-    assert met(FOUR).tolist() == [[0, 6, 0, 5], [6, 0, 4, 0], [0, 4, 0, 1], [5, 0, 1, 0]]
+    assert count_met(FOUR).tolist() == [[0, 6, 0, 5], [6, 0, 4, 0], [0, 4, 0, 1], [5, 0, 1, 0]]
 
 
 def test_estimates_count_a_tie_as_a_half():

@@ -49,7 +49,7 @@ def test_an_empty_question_is_the_usual_one(study):
         {"instructions": "\ud800"},
         {"instructions": "\x00"},
         {"ties": 1},
-        {"colour": "red"},
+        {"color": "red"},
         {"comments": True, "votes": -1},
     ],
 )

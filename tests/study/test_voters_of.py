@@ -18,7 +18,7 @@ from duels.study.items import add_items
 from duels.study.positions import is_biased_together
 from duels.study.study import Study
 from duels.study.voter_tests import LEVEL, SUSPECT, compare, shares_of
-from duels.study.voters import Voters, ordered, remarks_of, rows_of, summary_of, voters_of
+from duels.study.voters import Voters, order_voters, remarks_of, rows_of, summary_of, voters_of
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def found_of(study: Study) -> Voters:
 
 
 def rows_by_name(found: Voters) -> dict[str, dict]:
-    return {row["voter"]: row for row in rows_of(found, ordered(found))}
+    return {row["voter"]: row for row in rows_of(found, order_voters(found))}
 
 
 def answer(study: Study, voter: str | None, choose) -> None:
@@ -302,7 +302,7 @@ def test_pages_search_and_order():
     found = found_of(study)
 
     def names(**how):
-        return [found.names[k] for k in ordered(found, **how)]
+        return [found.names[k] for k in order_voters(found, **how)]
 
     assert names() == ["Zoë", "Voter two", "Ann", "bob", "shy"]
     assert names(reverse=True) == ["shy", "bob", "Ann", "Voter two", "Zoë"]
@@ -313,7 +313,7 @@ def test_pages_search_and_order():
     assert names(search=" ZO") == ["Zoë"]
     assert names(search="nobody") == []
     found = found._replace(names=["Voter 12", "Voter 7", "Voter 100", "x", "y"])
-    assert [found.names[k] for k in ordered(found, sort="voter")] == ["Voter 7", "Voter 12", "Voter 100", "x", "y"]
+    assert [found.names[k] for k in order_voters(found, sort="voter")] == ["Voter 7", "Voter 12", "Voter 100", "x", "y"]
 
 
 def test_answers_are_withdrawn_and_the_name_is_kept():
@@ -347,7 +347,7 @@ def test_answers_are_withdrawn_and_the_name_is_kept():
 def test_nobody_at_all():
     study = duels.create_study(["a", "b"], "nobody", "sqlite://")
     found = found_of(study)
-    assert (ordered(found).tolist(), remarks_of(found)) == ([], [])
+    assert (order_voters(found).tolist(), remarks_of(found)) == ([], [])
     assert summary_of(found)["words"] == "Nobody has voted yet."
     answer(study, None, lambda duel: "a")
     assert summary_of(found_of(study))["words"] == "Nobody has voted under a name yet."

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from duels.files import packed_arrays
+from duels.files import pack_arrays
 from duels.policies import policy
 from duels.storage import registry
 from duels.storage.storage import NotReady
@@ -97,7 +97,7 @@ def test_a_snapshot_is_read_while_others_go_on(url, threads, monkeypatch):
 def test_a_snapshot_is_written_while_others_go_on(url, threads, monkeypatch):
     study, other = create_study(list("abc"), "study", url), create_study(list("abc"), "other", url)
     monkeypatch.setattr(log, "SNAPSHOT_EVERY", 2)
-    slow = Slow(packed_arrays)
+    slow = Slow(pack_arrays)
     packed = past(10)
     study.import_votes(packed[:2])
     study.storage._background.submit(lambda: None).result(60)
@@ -153,9 +153,9 @@ def test_what_happens_while_the_policy_takes_in_answers_is_not_lost(url, meanwhi
     assert study.check()
     fresh = History(study.row, policy("dts"))
     rows = study.storage.read_events(study.storage.connection(), study.id, 0)[:-1]
-    from duels.storage.batches import stored
+    from duels.storage.batches import read_stored
 
-    fresh.apply(rows, lambda seq: stored(study.storage.connection(), study.id, seq)[0])
+    fresh.apply(rows, lambda seq: read_stored(study.storage.connection(), study.id, seq)[0])
     fresh.catch_up()
     last = study.history()
     place = (last.left[asked.id], last.right[asked.id], last.swapped[asked.id])

@@ -242,7 +242,7 @@ def test_a_column_of_counts(tmp_path):
     assert found.skipped == 4
     single = [("a", "b", "left")] * 5 + [("a", "b", "tie")]
     assert duels.ratings(path).equals(duels.ratings(single))
-    assert str(duels.analyse(path)).replace("count", "").splitlines()[2:] == str(duels.analyse(single)).splitlines()[2:]
+    assert str(duels.analyze(path)).replace("count", "").splitlines()[2:] == str(duels.analyze(single)).splitlines()[2:]
 
 
 @pytest.mark.parametrize("bad", ["-1", "1.5", "many", "inf", "1e300"])

@@ -217,7 +217,7 @@ def test_only_needed_columns_are_read():
     """Conversations are most of an arena's file."""
     frame = pl.DataFrame(random_table(5)).with_columns(pl.lit("x" * 1000).alias("conversation"))
     table = frames.frame_table("votes", frame.lazy())
-    chosen = frames._selected(table, {"left": 0, "right": 1, "winner": 2, "voter": 3}, ["length"])
+    chosen = frames._select_columns(table, {"left": 0, "right": 1, "winner": 2, "voter": 3}, ["length"])
     assert chosen.collect_schema().names() == ["voter", "left", "right", "winner", "extra 0"]
 
 

@@ -186,15 +186,15 @@ def test_voters_are_left_out_wherever_votes_are_taken():
     assert (votes.names, votes.left_out) == (("a", "b"), 10)
     assert [*votes.voters.names] == ["ann", "ben"]
     assert duels.ratings(rows, without=["bot"]).equals(duels.ratings(fewer))
-    analysis = duels.analyse(rows, without=["bot"])
-    assert analysis._replace(left_out=0) == duels.analyse(fewer)
+    analysis = duels.analyze(rows, without=["bot"])
+    assert analysis._replace(left_out=0) == duels.analyze(fewer)
     assert analysis.counts() == "7 votes, 0 of them ties, by 2 voters; 10 votes of excluded voters left out"
     assert duels.agreement(rows, without=["bot"]) == duels.agreement(fewer)
     assert count_votes(pl.DataFrame(rows, ["left", "right", "winner", "voter"], orient="row"), without=["bot"]) == votes
     with pytest.raises(UnknownName, match=r"unknown voter 'bott'\. Did you mean 'bot'"):
         duels.ratings(rows, without=["bott"])
     with pytest.raises(InvalidInput, match="does not say who voted"):
-        duels.analyse([row[:3] for row in rows], without=["bot"])
+        duels.analyze([row[:3] for row in rows], without=["bot"])
     with pytest.raises(InvalidInput, match="expected a list of voters"):
         duels.ratings(rows, without="bot")
     study = duels.create_study(["a", "b"], "without", "sqlite://")
@@ -216,7 +216,7 @@ def test_columns_are_given_wherever_votes_are_taken():
     columns = {"left": "x", "right": "y", "winner": "who", "voter": "person"}
     expected = read_votes(frame, columns=columns)
     assert duels.ratings(frame, columns=columns).equals(duels.ratings(expected))
-    assert duels.analyse(frame, columns=columns) == duels.analyse(expected)
+    assert duels.analyze(frame, columns=columns) == duels.analyze(expected)
     assert duels.agreement(frame, columns=columns) == duels.agreement(expected)
     lengths = frame.with_columns(n=pl.Series([1, -1]))
     assert len(duels.rating.effects(lengths, ["n"], columns=columns)) == 1
@@ -230,7 +230,7 @@ def test_columns_are_given_wherever_votes_are_taken():
 
 def test_what_was_noticed_is_said_by_every_function():
     rows = [*ROWS, GOOD[0]]
-    found = duels.analyse(text_of(rows), on_error="skip")
+    found = duels.analyze(text_of(rows), on_error="skip")
     assert [note.split(",")[0] for note in found.notes] == [
         "3 rows cannot be read",
         "1 row repeats an earlier one in every cell",

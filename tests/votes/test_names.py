@@ -9,7 +9,7 @@ from duels.server.keys import make_key
 from duels.storage.storage import Storage
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 from duels.study.items import add_items, list_items
-from duels.votes.names import arm_names, composed, label, place_of, study_name, voter_name
+from duels.votes.names import arm_names, compose, label, place_of, study_name, voter_name
 
 COMPOSED, TAKEN_APART = "café", "cafe\u0301"
 DOORS = {
@@ -80,7 +80,7 @@ def test_places():
     assert place_of(TAKEN_APART, ["x", COMPOSED]) == 1
     assert place_of("y", ["x", COMPOSED]) is None
     assert place_of(None, ["x"]) is None
-    assert composed("x") == "x"
+    assert compose("x") == "x"
 
 
 def test_a_study_and_its_arms_are_found_in_either_form(storage):

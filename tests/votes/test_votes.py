@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from duels.errors import InvalidInput, UnknownName
 from duels.study import analysis
-from duels.study.analysis import analyse, tally_of
+from duels.study.analysis import analyze, tally_of
 from duels.votes import Vote, read_votes, write_votes, written
 from duels.votes import files as module
 from duels.votes.names import voter_name
@@ -896,7 +896,7 @@ def test_no_tally_of_nothing(monkeypatch):
     with refused("the list has 0 arms, expected 2 to 10,000 (columns: left, right, winner)"):
         tally_of([])
     with refused("the list has 0 arms"):
-        analyse([("a", "b", "skip")])
+        analyze([("a", "b", "skip")])
     monkeypatch.setattr(analysis, "MOST_ARMS", 3)
     assert len(tally_of([("a", "b"), ("b", "c")]).names) == 3
     with refused("the list has 4 arms, expected 2 to 3 (columns: column 0 → winner, column 1 → loser)"):
@@ -904,7 +904,7 @@ def test_no_tally_of_nothing(monkeypatch):
 
 
 def test_analysis_of_a_clear_case():
-    found = analyse([("a", "b", "left")] * 40 + [("b", "a", "tie")] * 2, confidence=0.9)
+    found = analyze([("a", "b", "left")] * 40 + [("b", "a", "tie")] * 2, confidence=0.9)
     assert (found.votes, found.ties, found.said) == (42, 2, "column 0 → left, column 1 → right, column 2 → winner")
     assert (found.verdict.kind, found.verdict.winner, found.verdict.confidence) == ("winner", "a", 0.9)
     assert [(row.arm, row.wins, row.losses, row.ties) for row in found.leaderboard] == [
@@ -929,7 +929,7 @@ def test_an_analysis_shows_what_it_ranks_by():
     """x beats y and z 6 to 4, and y beats z 10 to 0: y has the highest rating, and ranks first."""
     wins = {("x", "y"): (6, 4), ("x", "z"): (6, 4), ("y", "z"): (10, 0)}
     votes = [(a, b, side) for (a, b), won in wins.items() for side, n in zip(("left", "right"), won) for _ in range(n)]
-    found = analyse(votes)
+    found = analyze(votes)
     assert [row.arm for row in found.leaderboard] == ["y", "x", "z"]
     head, *rows = [re.split(r"\s{2,}", line.strip()) for line in str(found).splitlines()[2:6]]
     table = [dict(zip(head, row)) for row in rows]
@@ -945,16 +945,16 @@ def test_an_analysis_shows_what_it_ranks_by():
 
 def test_analysis_uses_confidence_and_margin():
     votes = [("a", "b", "left")] * 9 + [("a", "b", "right")]
-    assert analyse(votes, confidence=0.5).verdict.kind == "winner"
-    sure = analyse(votes, confidence=0.999999)
+    assert analyze(votes, confidence=0.5).verdict.kind == "winner"
+    sure = analyze(votes, confidence=0.999999)
     assert sure.verdict.kind == "not yet"
     assert sure.preferences[0].certain is None
-    assert analyse(votes, confidence=0.5).preferences[0].certain == "first"
-    assert analyse(votes, confidence=0.5).leaderboard[0].certain_wins == 1
+    assert analyze(votes, confidence=0.5).preferences[0].certain == "first"
+    assert analyze(votes, confidence=0.5).leaderboard[0].certain_wins == 1
     assert sure.leaderboard[0].certain_wins == 0
     close = [("a", "b", "left"), ("a", "b", "right")] * 500
-    assert analyse(close).verdict.kind == "not yet"
-    assert analyse(close, margin=0.1).verdict.kind == "practically tied"
+    assert analyze(close).verdict.kind == "not yet"
+    assert analyze(close, margin=0.1).verdict.kind == "practically tied"
 
 
 def test_public_votes(shared_data, tmp_path):
@@ -965,7 +965,7 @@ def test_public_votes(shared_data, tmp_path):
     assert [(*vote[:4], vote.line) for vote in votes] == [
         (row["left"], row["right"], row["winner"], row["worker"], number) for number, row in enumerate(rows, 2)
     ]
-    found = analyse(path)
+    found = analyze(path)
     assert (found.votes, found.ties, len(found.leaderboard), len(found.preferences)) == (8931, 3471, 59, 59 * 58 // 2)
     assert sum(row.duels > 0 for row in found.preferences) == 927
     assert found.verdict.kind == "not yet"

@@ -17,7 +17,7 @@ from .printing import Format, FormatOption, Interrupted, column, print_rows
 from .runs import check, merge, plot, race, report, reproduce, run
 from .server import serve, token_app
 from .tuning import best, create_tuning, template, tune
-from .votes import agreement, analyse, ratings
+from .votes import agreement, analyze, ratings
 
 
 class Commands(typer.core.TyperGroup):
@@ -48,7 +48,7 @@ app.command()(template)
 app.command()(best)
 for name, live_command in live.COMMANDS.items():
     app.command(name)(live_command)
-app.command()(analyse)
+app.command()(analyze)
 app.command()(ratings)
 app.command()(agreement)
 app.command()(serve)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName, counted, percent
+from ..errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName, format_count, percent
 from .planning import plan
 from .printing import (
     AboutOption,
@@ -148,7 +148,7 @@ def delete_study(
     found = {info.name: info for info in list_studies(storage)}
     if study in found and not yes:
         answers = found[study].answers
-        held = "which is damaged" if answers is None else f"with its {counted(answers, 'answer')}"
+        held = "which is damaged" if answers is None else f"with its {format_count(answers, 'answer')}"
         print(f"Delete study {study!r} {held}? [y/N] ", end="", file=sys.stderr)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise InvalidInput(f"study {study!r} was not deleted: answer y to delete it, or use --yes")
@@ -193,7 +193,7 @@ def ask(
     """Ask for the next duel."""
     from ..study.catalogue import load_study
 
-    if (tuning := _tuning(study, storage)) is not None:
+    if (tuning := _load_tuning(study, storage)) is not None:
         from .tuning import print_duels
 
         asked = tuning.ask(n, voter=voter)
@@ -223,7 +223,7 @@ def open_duels(study: StudyArgument, storage: StorageOption = STORAGE, format: F
     from ..study.catalogue import load_study
 
     none = f"no duel of {study!r} is open. Ask for one: duels ask {shlex.quote(study)}"
-    if (tuning := _tuning(study, storage)) is not None:
+    if (tuning := _load_tuning(study, storage)) is not None:
         from .tuning import print_duels
 
         print_duels(tuning.open_duels(), format, with_times=True, none=none)
@@ -270,7 +270,7 @@ def forget(
 ) -> None:
     """Undo all answers of a voter and erase their name."""
     answers = _load(study, storage).forget(voter)
-    say(format, f"{voter!r} is forgotten, with {counted(answers, 'answer')}", study=study, answers=answers)
+    say(format, f"{voter!r} is forgotten, with {format_count(answers, 'answer')}", study=study, answers=answers)
 
 
 def leaderboard(
@@ -358,25 +358,25 @@ def import_votes(
     format: FormatOption = Format.table,
 ) -> None:
     """Import past votes into a study. If a row has an error, nothing is imported, unless such rows are skipped."""
-    from ..engine.progress import working
+    from ..engine.progress import show_working
     from ..study.paths import find_paths_in
     from ..votes.files import read_votes
 
     reading, steps = read_options(roles, on_error, without), None if horizon is None else number("horizon", horizon)
     if again and new and not create:
         raise InvalidInput("--again counts known votes twice, and --new leaves them out: use one of them")
-    if not create and (tuning := _tuning(study, storage)) is not None:
+    if not create and (tuning := _load_tuning(study, storage)) is not None:
         from .tuning import import_duels
 
         options = {"--column": roles, "--without": without, "--on-error": on_error is OnError.skip}
         if option := next((option for option, value in options.items() if value), None):
             raise InvalidInput(f"{option} is about votes on arms, and study {study!r} tunes parameters: leave it out")
         taken = import_duels(tuning, file, again, new)
-        say(format, f"{counted(taken, 'duel')} imported into {study!r}", study=study, duels=taken)
+        say(format, f"{format_count(taken, 'duel')} imported into {study!r}", study=study, duels=taken)
         return
-    with working(f"reading {'standard input' if file == '-' else file}", _is_large(file)):
+    with show_working(f"reading {'standard input' if file == '-' else file}", _is_large(file)):
         votes = read_votes(file, **reading)
-    with working(f"importing {counted(votes.total, 'vote')} into {study!r}", len(votes) > MANY):
+    with show_working(f"importing {format_count(votes.total, 'vote')} into {study!r}", len(votes) > MANY):
         if create:
             taken = _create_with(votes, study, storage, policy, steps)
         else:
@@ -384,9 +384,9 @@ def import_votes(
     if format is Format.table:
         print(f"columns: {votes.said}", file=sys.stderr)
         if votes.skipped:
-            print(f"{counted(votes.skipped, 'skip')} left out", file=sys.stderr)
+            print(f"{format_count(votes.skipped, 'skip')} left out", file=sys.stderr)
         if votes.left_out:
-            print(f"{counted(votes.left_out, 'vote')} of excluded voters left out", file=sys.stderr)
+            print(f"{format_count(votes.left_out, 'vote')} of excluded voters left out", file=sys.stderr)
     for noticed in votes.notes:
         print(noticed, file=sys.stderr)
     if taken and (note := find_paths_in(votes)) is not None:
@@ -411,7 +411,7 @@ def export(
     from ..votes.written import trl_pairs, write_votes
 
     left_out = ""
-    if (tuning := _tuning(study, storage)) is not None:
+    if (tuning := _load_tuning(study, storage)) is not None:
         from .tuning import export_duels
 
         saved = export_duels(tuning, out, form)
@@ -424,7 +424,7 @@ def export(
             saved, left_out = len(pairs.rows), pairs.left_out
     if format is Format.table:
         more = f"; {left_out} left out" if left_out else ""
-        print(f"{counted(saved, 'vote')} {'written' if out == '-' else f'saved in {out}'}{more}", file=sys.stderr)
+        print(f"{format_count(saved, 'vote')} {'written' if out == '-' else f'saved in {out}'}{more}", file=sys.stderr)
     if out != "-":
         say(format, "", study=study, votes=saved, file=out)
 
@@ -433,10 +433,10 @@ def _load(study: str, storage: str) -> "Study | Tuning":
     """Load a study of any kind."""
     from ..study.catalogue import load_study
 
-    return _tuning(study, storage) or load_study(study, storage)
+    return _load_tuning(study, storage) or load_study(study, storage)
 
 
-def _tuning(study: str, storage: str) -> "Tuning | None":
+def _load_tuning(study: str, storage: str) -> "Tuning | None":
     """The study, if there is one of that name that tunes parameters."""
     from ..study.catalogue import find_row
 
@@ -482,16 +482,16 @@ def _add_to(votes: "Votes", study: str, storage: str, again: bool, new: bool) ->
     """Import votes into an existing study; refuse votes that it already has, unless `again`, or leave them out."""
     from ..storage.batches import pack
     from ..study.catalogue import load_study
-    from ..study.duplicates import known_votes, was_imported, without
+    from ..study.duplicates import find_known_votes, was_imported, without
     from ..study.past_votes import UnknownArms
-    from ..votes.names import imported_name
+    from ..votes.names import name_imported
 
     try:
         one = load_study(study, storage)
     except UnknownName as error:
         error.add_note("use --create to create it with the arms of the votes")
         raise
-    packed = pack(votes, imported_name)
+    packed = pack(votes, name_imported)
     if not again and votes.times is None and was_imported(one, packed):
         if new:
             return 0
@@ -500,14 +500,14 @@ def _add_to(votes: "Votes", study: str, storage: str, again: bool, new: bool) ->
             "imported"
         )
     if not again and votes.times is not None:
-        known = known_votes(votes, one.votes())
+        known = find_known_votes(votes, one.votes())
         number_known = int(known.sum())
         if number_known and not new:
             raise already_there(
-                f"{number_known:,} of these {counted(votes.total, 'vote')}", number_known, study, "arms"
+                f"{number_known:,} of these {format_count(votes.total, 'vote')}", number_known, study, "arms"
             )
         if number_known:
-            packed = pack(without(votes, known), imported_name)
+            packed = pack(without(votes, known), name_imported)
     try:
         return one.import_packed(packed)
     except UnknownArms as error:
@@ -536,11 +536,11 @@ def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, h
     from ..storage.batches import pack
     from ..study.catalogue import create_study as create
     from ..study.catalogue import delete_study as delete
-    from ..votes.names import imported_name
+    from ..votes.names import name_imported
 
     if not len(votes):
         header = "" if "json" in votes.source else "a header and "
-        found = f"{counted(votes.skipped, 'skip')} and " if votes.skipped else header
+        found = f"{format_count(votes.skipped, 'skip')} and " if votes.skipped else header
         raise InvalidInput(f"{votes.source} has {found}no votes: expected some, to create a study with their arms")
     try:
         one = create(votes.names, study, storage, policy, horizon=horizon)
@@ -549,7 +549,7 @@ def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, h
             f"there is a study {study!r} already: choose another name, or leave out --create to add the votes to it"
         ) from None
     try:
-        return one.import_packed(pack(votes, imported_name))
+        return one.import_packed(pack(votes, name_imported))
     except BaseException as error:
         try:
             delete(study, storage)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import InvalidInput, counted
+from ..errors import InvalidInput, format_count
 from .printing import (
     Format,
     FormatOption,
@@ -78,7 +78,7 @@ def matrix_estimate(
         str, typer.Option(help="perfect, navigational, informational or position-based.")
     ] = "navigational",
     interleave: Annotated[
-        str, typer.Option(help="probabilistic, team-draft, balanced or optimised (slow).")
+        str, typer.Option(help="probabilistic, team-draft, balanced or optimized (slow).")
     ] = "probabilistic",
     comparisons: Annotated[str, typer.Option(help="Comparisons of each pair of rankers.")] = "4000",
     length: Annotated[int, typer.Option(help="Documents on an interleaved list.")] = 10,
@@ -98,7 +98,7 @@ def matrix_estimate(
     if without := collection.queries_without_relevant:
         done = "left out" if relevant_only else f"kept; --relevant-only leaves {'it' if without == 1 else 'them'} out"
         have = "has" if without == 1 else "have"
-        print(f"{counted(without, 'query', 'queries')} {have} no relevant document: {done}", file=sys.stderr)
+        print(f"{format_count(without, 'query', 'queries')} {have} no relevant document: {done}", file=sys.stderr)
     if relevant_only:
         collection = collection.keep_relevant()
     matrix = estimate_preferences(
@@ -142,11 +142,11 @@ def _collection(
         from ..ranking.trec import load_runs
 
         if qrels is None:
-            raise InvalidInput("--run needs --qrels: the relevance judgements of the runs' queries")
+            raise InvalidInput("--run needs --qrels: the relevance judgments of the runs' queries")
         read = load_runs(runs, qrels)
         if read.unjudged or read.not_judged or read.not_run:
-            taken = f"{counted(read.unjudged, 'document')} without a judgement, treated as not relevant"
-            left = f"{counted(len(read.not_judged), 'query', 'queries')} without judgements"
+            taken = f"{format_count(read.unjudged, 'document')} without a judgment, treated as not relevant"
+            left = f"{format_count(len(read.not_judged), 'query', 'queries')} without judgments"
             print(f"{taken}; left out: {left}, {len(read.not_run):,} in no run", file=sys.stderr)
         return read.collection
     from ..ranking.collection import save as save_collection

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import counted
+from ..errors import format_count
 from .printing import (
     AboutOption,
     ConfidenceOption,
@@ -80,7 +80,7 @@ def plan(
     if budget is not None and format is Format.table:
         for row in rows:
             known = f"{row.within_budget:.2f}"
-            print(f"with {counted(budget, 'answer')} you will know with probability {known} ({row.policy})")
+            print(f"with {format_count(budget, 'answer')} you will know with probability {known} ({row.policy})")
 
 
 def _finite(value: object) -> object:

@@ -146,14 +146,14 @@ def plain(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def rounded(value: object) -> str:
+def round_numbers(value: object) -> str:
     """Return the text of a value for people: numbers to four digits, and lists and fields with commas."""
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, dict):
-        return ", ".join(f"{key} {rounded(item)}".replace("_", " ") for key, item in value.items())
+        return ", ".join(f"{key} {round_numbers(item)}".replace("_", " ") for key, item in value.items())
     if isinstance(value, list | tuple):
-        return ("; " if value and isinstance(value[0], dict) else ", ").join(map(rounded, value))
+        return ("; " if value and isinstance(value[0], dict) else ", ").join(map(round_numbers, value))
     return plain(value)
 
 
@@ -220,7 +220,7 @@ def print_rows(
         writer.writeheader()
         writer.writerows({key: safe_cell(plain(value)) for key, value in row.items()} for row in rows)
     else:
-        chosen = columns or [column(key, show=rounded if format.is_paper else plain) for key in rows[0]]
+        chosen = columns or [column(key, show=round_numbers if format.is_paper else plain) for key in rows[0]]
         cells = [[one.show(*(row[field] for field in one.fields)) for one in chosen] for row in rows]
         if format is Format.table:
             print("\n".join(table_lines(chosen, cells, terminal_width(), note)))
@@ -233,7 +233,9 @@ def print_record(record: Mapping[str, object], format: Format) -> None:
     if not format.is_paper:
         print_rows([record], format)
         return
-    shown = {key: display_name(str(value)) if key == "policy" else rounded(value) for key, value in record.items()}
+    shown = {
+        key: display_name(str(value)) if key == "policy" else round_numbers(value) for key, value in record.items()
+    }
     rows = [[key.replace("_", " "), text] for key, text in shown.items() if text]
     print(WRITERS[format](["", "value"], rows, _right(rows, [1])))
 
@@ -267,7 +269,7 @@ def print_text(text: str) -> None:
         if width - indent < longest <= width:  # the label has a line of its own, so that no word is broken
             print(line[:indent].rstrip())
             line, indent = " " * (width - longest) + line[indent:], width - longest
-        for place, part in enumerate(wrapped(line[indent:], width - indent)):
+        for place, part in enumerate(wrap_text(line[indent:], width - indent)):
             print((line[:indent] if place == 0 else " " * indent) + part)
 
 
@@ -293,7 +295,7 @@ def table_lines(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None, note: str = ""
 ) -> list[str]:
     """Return the lines of a table no wider than `width`, the note, and which columns are left out."""
-    noted = wrapped(note, width) if note else []
+    noted = wrap_text(note, width) if note else []
     layout = _layout(columns, rows, width)
     if layout is None:
         return [*_blocks(columns, rows, width or 80), *noted]
@@ -308,14 +310,14 @@ def _layout(
     """Choose the columns that are shown, and their widths; None if no table fits."""
     shown = list(range(len(columns)))
     widths = _most(columns, rows, shown)
-    if width is None or _taken(widths) <= width:
+    if width is None or _width_taken(widths) <= width:
         return shown, widths
     for leave in _spare(columns, rows):
-        if _taken(_least(columns, rows, shown)) > width:
+        if _width_taken(_least(columns, rows, shown)) > width:
             shown = [k for k in shown if k not in leave]
     for text in (None, 12):
         least = _least(columns, rows, shown, text)
-        if _taken(least) <= width:
+        if _width_taken(least) <= width:
             return shown, _spread(least, _most(columns, rows, shown), width)
     return None
 
@@ -323,11 +325,11 @@ def _layout(
 def _grid(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], shown: Sequence[int], widths: Sequence[int]
 ) -> list[str]:
-    heads = [wrapped(columns[k].head, wide) for k, wide in zip(shown, widths)]
-    bodies = [[wrapped(row[k], wide) for k, wide in zip(shown, widths)] for row in rows]
+    heads = [wrap_text(columns[k].head, wide) for k, wide in zip(shown, widths)]
+    bodies = [[wrap_text(row[k], wide) for k, wide in zip(shown, widths)] for row in rows]
     numbers = _right(rows, shown)
     right = [k in numbers for k in shown]
-    lines = [*_side_by_side(heads, widths, right), " " + "─" * (_taken(widths) - 1)]
+    lines = [*_side_by_side(heads, widths, right), " " + "─" * (_width_taken(widths) - 1)]
     apart = _needs_blank_lines(bodies)
     for place, body in enumerate(bodies):
         lines += [""] * (apart and place > 0)
@@ -346,7 +348,7 @@ def _not_shown(heads: Sequence[str], width: int | None) -> list[str]:
         return []
     them = "it" if len(heads) == 1 else "them"
     text = f"Not shown: {', '.join(heads)}. To see {them}: -f\xa0csv"
-    return ["", *(line.replace("\xa0", " ") for line in wrapped(text, width))]
+    return ["", *(line.replace("\xa0", " ") for line in wrap_text(text, width))]
 
 
 def _spare(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[set[int]]:
@@ -374,14 +376,14 @@ def _least(
     ]
 
 
-def _taken(widths: Sequence[int]) -> int:
+def _width_taken(widths: Sequence[int]) -> int:
     return 1 + sum(widths) + GAP * (len(widths) - 1)
 
 
 def _spread(least: list[int], most: list[int], width: int) -> list[int]:
     """Give the rest of the width to the columns whose text would need the most lines."""
     widths = list(least)
-    for _ in range(width - _taken(least)):
+    for _ in range(width - _width_taken(least)):
         needy = max(range(len(widths)), key=lambda k: most[k] / widths[k])
         widths[needy] += most[needy] > widths[needy]
     return widths
@@ -409,9 +411,9 @@ def _blocks(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
             if not cell:
                 continue
             if below:
-                lines += [f" {one.head}", *(f"   {part}" for part in wrapped(cell, max(width - 3, 1)))]
+                lines += [f" {one.head}", *(f"   {part}" for part in wrap_text(cell, max(width - 3, 1)))]
             else:
-                first, *more = wrapped(cell, width - indent)
+                first, *more = wrap_text(cell, width - indent)
                 lines += [f" {one.head:<{indent - 2}} {first}", *(" " * indent + part for part in more)]
     return lines
 
@@ -425,7 +427,7 @@ def cells(text: str) -> int:
     return cell_len(text)
 
 
-def wrapped(text: str, width: int | None) -> list[str]:
+def wrap_text(text: str, width: int | None) -> list[str]:
     """Wrap a text between words; a word that is too long breaks after punctuation, or anywhere."""
     if width is None or cells(text) <= width:
         return [text]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InvalidInput, UnknownName, counted
+from ..errors import InvalidInput, UnknownName, format_count
 from .printing import (
     Column,
     Format,
@@ -73,7 +73,7 @@ def reproduce(
             out or Path("reproduction-quick" if quick else "reproduction"),
             letor=letor,
             matrix=matrix,
-            policies=_separated(policies),
+            policies=_split_list(policies),
             quick=quick,
             runs=None if runs is None else number("runs", runs),
             seed=number("seed", seed),
@@ -191,7 +191,7 @@ def race(
     with interruptible():
         found = run_race(
             problem,
-            _separated(policy) or None,
+            _split_list(policy) or None,
             horizon=number("horizon", horizon),
             runs=number("runs", runs),
             seed=number("seed", seed),
@@ -201,7 +201,7 @@ def race(
             progress=False if quiet else None,
         )
     print_rows([row._asdict() for row in found.rows], format, RACE_COLUMNS, name_of=found.results.name_of)
-    over = counted(number("runs", runs), "run")
+    over = format_count(number("runs", runs), "run")
     print(f"{found.regret} regret at step {number('horizon', horizon):,}, mean of {over}", file=sys.stderr)
     for name, reason in found.left_out.items():
         print(f"left out: {name} ({reason})", file=sys.stderr)
@@ -344,7 +344,7 @@ def report(
     """Write a self-contained HTML report of a finished experiment."""
     from ..experiments.folder import IDENTITY, folder_matrices
     from ..paper.report import write_report
-    from ..paper.reproduction import reported
+    from ..paper.reproduction import find_report_options
     from ..results import load_results
 
     if (folder / "results" / IDENTITY).exists() and not (folder / IDENTITY).exists():
@@ -352,7 +352,9 @@ def report(
     results, matrices = load_results(folder), folder_matrices(folder)
     if has_no_arms(results):
         raise InvalidInput(f"{folder} has continuous arms, for which there is no report: use `duels plot {folder}`")
-    path = write_report(out or folder / "report.html", results, matrices, **reported(folder, results, matrices))
+    path = write_report(
+        out or folder / "report.html", results, matrices, **find_report_options(folder, results, matrices)
+    )
     print(f"saved in {path}", file=sys.stderr)
 
 
@@ -406,7 +408,7 @@ def _figures(source: str, wanted: list[str] | None, look: Any) -> dict[str, "Fig
         known = usual = [*OF_MATRICES]
     drawn: dict[str, Figure] = {}
     refused: list[UnknownName] = []
-    names = _separated(wanted) or usual
+    names = _split_list(wanted) or usual
     for name in names:
         if name not in known:
             raise UnknownName("figure", name, known)
@@ -420,7 +422,7 @@ def _figures(source: str, wanted: list[str] | None, look: Any) -> dict[str, "Fig
 
 
 def _with_names(draw: "Drawing", subject: "Subject") -> tuple[list["Figure"], list[UnknownName]]:
-    """Draw with the labels and colours whose names the figure has; also return an error for each of the others."""
+    """Draw with the labels and colors whose names the figure has; also return an error for each of the others."""
     from ..figures.look import NAME_IN
 
     refused: list[UnknownName] = []
@@ -442,7 +444,7 @@ def has_no_arms(results: "Results | None") -> bool:
     return results is not None and results.frame["arms"].null_count() > 0
 
 
-def _separated(texts: list[str] | None) -> list[str]:
+def _split_list(texts: list[str] | None) -> list[str]:
     """Split names at commas, but not at the commas between a policy's parameters."""
     names: list[str] = []
     for text in texts or []:

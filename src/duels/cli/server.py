@@ -77,12 +77,12 @@ def create_token(
 ) -> None:
     """Create a token. It is shown only once."""
     from ..server.keys import make_key
-    from ..storage.changes import COMMAND_LINE, noted
+    from ..storage.changes import COMMAND_LINE, note_change
     from ..storage.registry import open_storage
 
     if kind not in ("api", "admin"):
         raise InvalidInput(f"--kind is {kind!r}: expected api or admin")
-    with noted(None, COMMAND_LINE, f"Created the {kind} token “{name}”."):
+    with note_change(None, COMMAND_LINE, f"Created the {kind} token “{name}”."):
         token = make_key(open_storage(storage), kind, name)[1]
     print(token)
     if kind == "admin":
@@ -93,10 +93,10 @@ def create_token(
 def list_tokens(storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
     """List the tokens, without their secrets."""
     from ..server.keys import list_keys
-    from ..storage.registry import existing_storage
+    from ..storage.registry import find_storage
     from ..study.duels import iso_time
 
-    store = existing_storage(storage)
+    store = find_storage(storage)
     found = [] if store is None else list_keys(store, ("admin", "api"))
     rows = [
         {
@@ -127,13 +127,13 @@ def revoke_token(
 ) -> None:
     """Revoke a token and the sessions that were opened with it."""
     from ..server.keys import list_keys, revoke_key
-    from ..storage.changes import COMMAND_LINE, noted
-    from ..storage.registry import existing_storage
+    from ..storage.changes import COMMAND_LINE, note_change
+    from ..storage.registry import find_storage
 
     kinds = ("admin", "api")
-    store = existing_storage(storage)
+    store = find_storage(storage)
     known = {} if store is None else {key.id: key for key in list_keys(store, kinds)}
     if store is None or number not in known:
         raise InvalidInput(f"there is no token {number}: see `duels token list`")
-    with noted(None, COMMAND_LINE, f"Revoked the {known[number].kind} token “{known[number].name}”."):
+    with note_change(None, COMMAND_LINE, f"Revoked the {known[number].kind} token “{known[number].name}”."):
         revoke_key(store, number, kinds)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import DuelsError, InvalidInput, counted
+from ..errors import DuelsError, InvalidInput, format_count
 from .live import STORAGE, StorageOption, StudyArgument, already_there, say, where
 from .printing import Format, FormatOption, Interrupted, SeedOption, number, print_record, print_rows, print_text
 
@@ -80,7 +80,7 @@ def tune(
     if result.ended == "failed":
         raise DuelsError(f"the judge failed: {result.error}; the same command continues")
     if result.ended == "interrupted":
-        answers = counted(result.best.answers, "answer")
+        answers = format_count(result.best.answers, "answer")
         raise Interrupted(
             f"interrupted; study {chosen!r} keeps its {answers}: the same command continues, and duels best "
             f"{shlex.quote(chosen)}{where(storage)} shows the best setting"
@@ -110,13 +110,13 @@ def create_tuning(
     """Create a tuning study: which parameter setting do people prefer?"""
     from ..continuous.catalogue import create_tuning as create
     from ..continuous.space_files import read_space
-    from ..continuous.templates import checked_template, has_script, unused
+    from ..continuous.templates import check_template, find_unused, has_script
     from ..study.log import clock
 
     found, luck, before = read_space(space), number("seed", seed), clock()
     if scripts and template is None:
         raise InvalidInput("--scripts is about the page of --template: add --template PAGE, or leave it out")
-    page = None if template is None else checked_template(_page(template), found)  # before the study is created
+    page = None if template is None else check_template(_page(template), found)  # before the study is created
     options: dict[str, Any] = {"confidence": confidence, "seed": luck, "lease": lease, "load_if_exists": exists_ok}
     made = create(found, study, storage, policy, **options)
     if page is not None and made.row.created >= before:
@@ -124,12 +124,12 @@ def create_tuning(
     named, elsewhere = shlex.quote(made.name), where(storage)
     serve = f"duels serve{elsewhere.replace(' --storage', '')}"
     words = (
-        f"study {made.name!r}: {counted(len(made.space), 'parameter')}, policy {made.policy}. Next: {serve} for people "
-        f"who vote in a browser, or duels ask {named}{elsewhere}"
+        f"study {made.name!r}: {format_count(len(made.space), 'parameter')}, policy {made.policy}. Next: {serve} for "
+        f"people who vote in a browser, or duels ask {named}{elsewhere}"
     )
     say(format, words, study=made.name, policy=made.policy, parameters=list(made.space.names))
     if page is not None and format is Format.table:
-        _warn_of(unused(page, found))
+        _warn_of(find_unused(page, found))
         if has_script(page) and not scripts:
             print(
                 f"the page has a script, which does not run: duels template {named} --scripts{elsewhere}",
@@ -151,7 +151,7 @@ def template(
 ) -> None:
     """Show or set the HTML page on which voters of a tuning study see a setting."""
     from ..continuous.catalogue import load_tuning
-    from ..continuous.templates import unused
+    from ..continuous.templates import find_unused
     from ..study.items import allow_scripts, scripts_allowed
 
     one = load_tuning(study, storage)
@@ -164,7 +164,7 @@ def template(
     elif scripts is not None:
         allow_scripts(one, scripts)
     html = one.template
-    left_out = [] if html is None else unused(html, one.space)
+    left_out = [] if html is None else find_unused(html, one.space)
     if format is not Format.table:
         facts = {"study": one.name, "template": html, "scripts": scripts_allowed(one), "unused": left_out}
         say(format, "", **facts)
@@ -218,10 +218,10 @@ def _print_best(found: "Best", format: Format) -> None:
     elif format is Format.json:
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
     else:
-        print_record({key: _shown(value, format) for key, value in found.as_dict().items()}, format)
+        print_record({key: _format_value(value, format) for key, value in found.as_dict().items()}, format)
 
 
-def _shown(value: object, format: Format) -> object:
+def _format_value(value: object, format: Format) -> object:
     """A setting as a format has it: as JSON in CSV, as text in tables; in papers, numbers have three digits."""
     from ..continuous.advice import setting_text
 
@@ -244,7 +244,7 @@ def print_duels(duels: "list[TuningDuel]", format: Format, with_times: bool = Fa
 
 def sides_of(duel: Any, format: Format) -> dict[str, object]:
     """Return the two sides of a duel of any study, as they are printed."""
-    return {"left": _shown(duel.left, format), "right": _shown(duel.right, format)}
+    return {"left": _format_value(duel.left, format), "right": _format_value(duel.right, format)}
 
 
 def export_duels(study: "Tuning", out: str, form: str) -> int:
@@ -261,19 +261,21 @@ def import_duels(study: "Tuning", file: str, again: bool, new: bool) -> int:
 
     Duels that the study already has are refused, counted twice if `again`, or left out if `new`.
     """
-    from ..continuous.past_duels import checked, known_duels, parse_duels, read_duels
+    from ..continuous.past_duels import check_duels, find_known_duels, parse_duels, read_duels
 
     if file == "-":
         found = parse_duels(sys.stdin.buffer.read(), study.space, "standard input")
     else:
         found = read_duels(study.space, file)
-    past = checked(study.space, found)
-    known = [False] * len(past) if again else known_duels(study, past)
+    past = check_duels(study.space, found)
+    known = [False] * len(past) if again else find_known_duels(study, past)
     if any(known) and not new:
         if all(one.time is None for one in past):  # then all are known
             raise InvalidInput(
                 f"exactly these duels were imported into {study.name!r} before: use --again to count them twice; "
                 "nothing was imported"
             )
-        raise already_there(f"{sum(known):,} of these {counted(len(past), 'duel')}", sum(known), study.name, "settings")
+        raise already_there(
+            f"{sum(known):,} of these {format_count(len(past), 'duel')}", sum(known), study.name, "settings"
+        )
     return study.import_duels([one for one, there in zip(past, known) if not there])

@@ -1,4 +1,4 @@
-"""`duels analyse`, `duels ratings` and `duels agreement`: what a file of votes shows."""
+"""`duels analyze`, `duels ratings` and `duels agreement`: what a file of votes shows."""
 
 import json
 import math
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def analyse(
+def analyze(
     file: VotesArgument,
     confidence: ConfidenceOption = 0.95,
     margin: Annotated[float, typer.Option(help="Arms closer than this count as practically tied.")] = 0.0,
@@ -42,9 +42,9 @@ def analyse(
     format: FormatOption = Format.table,
 ) -> None:
     """Analyze past votes: the arms, best first, and the verdict."""
-    from ..study.analysis import analyse
+    from ..study.analysis import analyze
 
-    found = analyse(file, confidence=confidence, margin=margin, **read_options(roles, on_error, without))
+    found = analyze(file, confidence=confidence, margin=margin, **read_options(roles, on_error, without))
     rows = [row._asdict() for row in found.leaderboard]
     if format is Format.table:
         print_text(f"{found.counts()} ({found.said})\n")

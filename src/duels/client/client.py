@@ -4,10 +4,10 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from ..errors import InvalidInput, counted
+from ..errors import InvalidInput, format_count
 from ..study.about import About
 from ..study.catalogue import LEASE, StudyInfo
-from .connection import Again, Connection, Json, quoted, row_of
+from .connection import Again, Connection, Json, quote_path, row_of
 from .remote import ROOT
 from .studies import RemoteStudy
 
@@ -73,9 +73,9 @@ class Client(Connection):
             UnknownName: If there is no such study.
             InvalidInput: If the study tunes parameters.
         """
-        found = self._found(study_name)
+        found = self._find(study_name)
         if found["space"] is not None:
-            parameters = counted(len(found["space"]), "parameter")
+            parameters = format_count(len(found["space"]), "parameter")
             raise InvalidInput(
                 f"study {found['name']!r} tunes {parameters} and has no arms to compare: load it with "
                 "client.load_tuning, and see its best setting with study.best"
@@ -122,11 +122,11 @@ class Client(Connection):
             {'temperature': 0.731204, 'style': 'warm'}
         """
         from ..continuous.spaces import space as checked_space
-        from ..continuous.templates import checked_template
+        from ..continuous.templates import check_template
         from .tunings import RemoteTuning  # takes a while to load
 
         found = checked_space(space)
-        page = None if template is None else checked_template(template, found)
+        page = None if template is None else check_template(template, found)
         body: dict[str, object] = {"name": study_name, "space": found.to_dict(), "template": page}
         body |= {"policy": None if policy is None else str(policy), "confidence": confidence, "seed": seed}
         body |= {"lease": lease, "load_if_exists": load_if_exists}
@@ -146,7 +146,7 @@ class Client(Connection):
         """
         from .tunings import RemoteTuning  # takes a while to load
 
-        found = self._found(study_name)
+        found = self._find(study_name)
         if found.get("space") is None:
             raise InvalidInput(
                 f"study {found['name']!r} compares arms and tunes no parameters: load it with client.load_study"
@@ -163,10 +163,10 @@ class Client(Connection):
         Raises:
             UnknownName: If there is no such study.
         """
-        self._send("DELETE", ROOT + quoted(study_name), again=Again.UNSENT)
+        self._send("DELETE", ROOT + quote_path(study_name), again=Again.UNSENT)
 
-    def _found(self, study_name: str) -> dict[str, Json]:
-        found: dict[str, Json] = self._send("GET", ROOT + quoted(study_name)).json()
+    def _find(self, study_name: str) -> dict[str, Json]:
+        found: dict[str, Json] = self._send("GET", ROOT + quote_path(study_name)).json()
         return found
 
 

@@ -190,7 +190,7 @@ def _error_of(response: "httpx2.Response", url: str) -> DuelsError:
     return KINDS.get(kind, InvalidInput)(message + ADVICE.get(kind, ""))
 
 
-def quoted(name: str) -> str:
+def quote_path(name: str) -> str:
     if name in ("", ".", ".."):  # it would be part of another address
         raise InvalidInput(f"{name!r} cannot be used here: expected another name, or see the server's own pages")
     return quote(str(name), safe="", errors="replace")

@@ -5,11 +5,11 @@ from typing import Any, Generic, TypeVar
 
 from ..errors import InvalidInput
 from ..study.agreement import Agreement
-from ..study.duels import Asked, LogEntry, checked_note, duel_number
+from ..study.duels import Asked, LogEntry, check_note, duel_number
 from ..study.judge_log import Judges
 from ..study.positions import Position
 from ..study.repeatability import Repeatability
-from .connection import Again, Change, Connection, Json, quoted, row_of
+from .connection import Again, Change, Connection, Json, quote_path, row_of
 
 ROOT = "/api/studies/"
 AnyDuel = TypeVar("AnyDuel")
@@ -20,7 +20,7 @@ class Remote(Generic[AnyDuel]):
 
     def __init__(self, client: Connection, name: str, policy: str) -> None:
         self.name, self.policy = name, policy
-        self._client, self._path = client, ROOT + quoted(name)
+        self._client, self._path = client, ROOT + quote_path(name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.policy}, at {self._client.url})"
@@ -75,7 +75,7 @@ class Remote(Generic[AnyDuel]):
         Raises:
             Conflict: If the duel already has another answer.
         """
-        noted: dict[str, Any] = checked_note(note, cost)
+        noted: dict[str, Any] = check_note(note, cost)
         self._post("/tell", Again.ALWAYS, duel=self._number(duel), winner=winner, voter=voter, **noted)
 
     def undo(self, duel: Asked | int) -> None:

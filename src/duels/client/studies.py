@@ -18,7 +18,7 @@ from ..votes.files import Reading, VoteSource, read_votes
 from ..votes.item_files import AddedItems, ItemSource, Output, read_items
 from ..votes.votes import Votes
 from ..votes.written import write_votes
-from .connection import Again, Json, as_json, quoted, row_of
+from .connection import Again, Json, as_json, quote_path, row_of
 from .remote import Remote
 
 AT_ONCE = 1000  # duels of one request
@@ -68,7 +68,7 @@ class RemoteStudy(Remote[Duel]):
 
     def retire_arm(self, name: str) -> None:
         """Take an arm out of the race. Its answers are kept, and no longer count for the verdict on the others."""
-        self._post(f"/arms/{quoted(name)}/retire")
+        self._post(f"/arms/{quote_path(name)}/retire")
 
     def import_votes(self, votes: VoteSource, **reading: Unpack[Reading]) -> int:
         """Add past votes, from anything that `read_votes` reads: all of them or, after an error, none.

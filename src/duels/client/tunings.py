@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..checks import check_int
 from ..continuous.advice import Best
-from ..continuous.past_duels import PastDuel, checked, rows_of
+from ..continuous.past_duels import PastDuel, check_duels, rows_of
 from ..continuous.spaces import Space
 from ..continuous.spaces import space as checked_space
-from ..continuous.templates import checked_template, render
+from ..continuous.templates import check_template, render
 from ..continuous.tuning import TuningDuel
 from .connection import Again, Connection, Json, row_of
 from .remote import Remote
@@ -103,7 +103,7 @@ class RemoteTuning(Remote[TuningDuel]):
             >>> study.import_duels([(one, other, "left")])  # doctest: +SKIP
             1
         """
-        lines = [json.dumps(row) for row in rows_of(checked(self.space, duels))]
+        lines = [json.dumps(row) for row in rows_of(check_duels(self.space, duels))]
         return int(self._post("/import", content="\n".join(lines).encode())["imported"]) if lines else 0
 
     @property
@@ -126,7 +126,7 @@ class RemoteTuning(Remote[TuningDuel]):
         Example:
             >>> study.set_template("<p>{{ style }} at {{ temperature }}</p>")  # doctest: +SKIP
         """
-        html = None if template is None else checked_template(template, self.space)
+        html = None if template is None else check_template(template, self.space)
         if scripts is not None and not scripts:  # no script runs before it is meant to: off first, and on last
             self._post("/scripts", Again.ALWAYS, scripts=False)
         self._client._send("PUT", f"{self._path}/template", {"html": html})

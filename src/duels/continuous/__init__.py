@@ -21,7 +21,7 @@ versions of numpy and scipy. `policy(spec).recommend(space, duels, seed=)` is a 
 A policy's module has `NAME`, `PAPER`, `Params` (a NamedTuple with defaults; all have `initial`, the number of duels of
 Sobol' points before the policy chooses), `choose(situation, params)`, which returns two points of the unit cube, and
 if it can be wrong, `check(params)`. A `Situation` has `space`, `history`, `rng`, `model`, `candidates`, `moments` and
-`best`. `recommend(situation, params)` replaces the maximiser of the posterior mean, and `MODEL = False` says that
+`best`. `recommend(situation, params)` replaces the maximizer of the posterior mean, and `MODEL = False` says that
 there is no need for initial duels.
 """
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import counted
+from ..errors import format_count
 from .evidence import ENOUGH
 from .model import Answers, Model
 from .policies import Policy, generator
@@ -62,12 +62,12 @@ class Best(NamedTuple):
             return "No answers yet."
         if self.sure is None:
             return (
-                f"No preference found after {counted(self.answers, 'answer')}: {nothing_yet(self)}\n"
+                f"No preference found after {format_count(self.answers, 'answer')}: {describe_no_answers(self)}\n"
                 f"The best guess is {setting_text(self.setting)}."
             )
         sure = "over 99%" if self.sure > 0.99 else f"{self.sure:.0%}"
         return (
-            f"Best setting after {counted(self.answers, 'answer')}: {setting_text(self.setting)}.\n"
+            f"Best setting after {format_count(self.answers, 'answer')}: {setting_text(self.setting)}.\n"
             f"It is predicted to win {self.share:.0%} of duels ({self.lower:.0%} to {self.upper:.0%}) against the "
             f"runner-up, {setting_text(self.runner_up)}; the model is {sure} sure that it is the better one."
             + ("" if self.sure >= GUESS else " That is hardly more than a guess.")
@@ -86,7 +86,7 @@ class Advice(NamedTuple):
     chance: float  # that the best setting is better than the runner-up, by the model, also if no preference was found
 
 
-def nothing_yet(best: Best) -> str:
+def describe_no_answers(best: Best) -> str:
     """Return why no preference is found, and what would tell, as sentences."""
     return (
         f"the answers could be coin tosses (evidence {max(best.evidence, 1.0):.1f}, {ENOUGH:g} is needed). "

@@ -7,7 +7,7 @@ from ..errors import Conflict
 from ..storage.database import DEFAULT
 from ..storage.registry import open_storage
 from ..storage.storage import Storage, StudyRow
-from ..study.catalogue import LEASE, checked_lease, find_or_insert, find_row, load_study, refuse_kind
+from ..study.catalogue import LEASE, check_lease, find_or_insert, find_row, load_study, refuse_kind
 from ..study.goal import new_goal
 from ..study.study import Study
 from ..votes.names import study_name as checked_name
@@ -68,7 +68,7 @@ def create_tuning(
         policy=str(chosen),
         horizon=None,
         seed=check_int("seed", seed, 0, 2**63 - 1),
-        lease=checked_lease(lease),
+        lease=check_lease(lease),
         settings={"space": plain, "goal": goal._asdict()},
     )
     store = open_storage(storage or DEFAULT)
@@ -114,7 +114,7 @@ def load_any(study_name: str, storage: str | Storage | None = None) -> Study | T
 def newest_tuning(storage: Storage) -> Tuning | None:
     """Return the tuning study that was created last and was not retired; None if there is none. Blocks."""
     with storage.lock, storage.translate_errors():
-        rows = [row for row in storage.listed(storage.connection()) if row.is_tuning]
+        rows = [row for row in storage.list_studies(storage.connection()) if row.is_tuning]
     found = (Tuning(storage, row) for row in reversed(rows))
     return next((study for study in found if not study.retired), None)
 

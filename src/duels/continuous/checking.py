@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import DamagedStudy, InvalidInput, counted
+from ..errors import DamagedStudy, InvalidInput, format_count
 from ..storage.storage import Event
 from ..study.history import History
-from .choices import AskedSettings, chosen, code, seen
+from .choices import AskedSettings, choose_duel, code, collect_known
 from .policies import policy
 from .situation import Memory
 from .spaces import Setting, Space
@@ -50,9 +50,9 @@ def check(study: "Tuning") -> int:
             differing += not replay.agrees(one)
     if differing:
         warnings.warn(
-            f"{counted(differing, 'question')} of study {study.name!r} differ from what policy {study.policy} asks "
-            "here: another version chose them, or another processor, whose last digits differ. The log is complete, "
-            "but whether they are the policy's own was not checked",
+            f"{format_count(differing, 'question')} of study {study.name!r} differ from what policy {study.policy} "
+            "asks here: another version chose them, or another processor, whose last digits differ. The log is "
+            "complete, but whether they are the policy's own was not checked",
             stacklevel=4,
         )
     return replay.history.seq
@@ -87,11 +87,11 @@ class _Replay:
 
     def agrees(self, one: _Ask) -> bool:
         """Whether a question is the policy's; raise if it is not, and digits cannot be the reason."""
-        known, lease = seen(self.history, one.time), self.study.row.lease
+        known, lease = collect_known(self.history, one.time), self.study.row.lease
         since = [number for number in range(known.number, one.number) if one.time - self.asks[number].time < lease]
         points = self._asked.points(known.answered, known.outcome, [*known.open, *since])
         space = self.study.space
-        choice = chosen(self._policy, self.study.row.seed, space, points, one.number, self._memory)
+        choice = choose_duel(self._policy, self.study.row.seed, space, points, one.number, self._memory)
         written = (one.note["left"], one.note["right"])
         same = choice.swapped == one.swapped and all(
             map(partial(is_close, space), (choice.left, choice.right), written)

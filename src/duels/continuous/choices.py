@@ -33,7 +33,7 @@ MOST_OPEN = 100  # open duels that a choice knows, the newest: with a crowd, eac
 LOOKED_AT = 1000  # newest duels among which skipped ones are looked for
 CONTRASTED = ("eubo",)  # policies that soon ask about good settings only
 EVERY = 4  # until a preference is found, each such question of theirs is a contrast, see `ask`
-MOST, FIRST, STEP = 400, 100, 40  # answers that the model learns from, the oldest among them, and see `modelled`
+MOST, FIRST, STEP = 400, 100, 40  # answers that the model learns from, the oldest among them, and see `modeled`
 
 
 class Seen(NamedTuple):
@@ -61,15 +61,15 @@ class Choice(NamedTuple):
         return {"left": self.left, "right": self.right, "after": self.after, "by": code()}
 
 
-def seen(history: Log, now: float) -> Seen:
+def collect_known(history: Log, now: float) -> Seen:
     """Return what a choice at this time may know. The history must not change meanwhile."""
     answered = np.array(history.answered, np.int64)
     outcome = OUTCOME[np.frombuffer(history.answer, np.int8)[answered]] if len(answered) else np.empty(0)
-    waiting = (*skipped(history, now), *history.leased(now))
+    waiting = (*find_skipped(history, now), *history.list_leased(now))
     return Seen(history.seq, len(history.left), answered, outcome, waiting)
 
 
-def skipped(history: Log, now: float) -> list[int]:
+def find_skipped(history: Log, now: float) -> list[int]:
     """Return the duels that were skipped and are within their lease, of the newest ones.
 
     They count as open, so that somebody who has skipped a question is not asked the same one again.
@@ -79,7 +79,7 @@ def skipped(history: Log, now: float) -> list[int]:
     return [duel for duel in fresh if history.answer[duel] == SKIP and duel not in history.forgotten]
 
 
-def modelled(answers: int) -> np.ndarray:
+def choose_modeled(answers: int) -> np.ndarray:
     """Return which answers the model learns from: all, or the first ones and the newest if there are more than `MOST`.
 
     The newest begin at a multiple of `STEP`, so that the model's hyperparameters stay the same for a while.
@@ -118,8 +118,8 @@ class AskedSettings:
         return Answers(self._left[answered], self._right[answered], outcome)
 
     def points(self, answered: np.ndarray, outcome: np.ndarray, open: Sequence[int] = ()) -> History:
-        """Return duels as a policy sees them: the answered ones that are modelled, then the open ones."""
-        kept = modelled(len(answered))
+        """Return duels as a policy sees them: the answered ones that are modeled, then the open ones."""
+        kept = choose_modeled(len(answered))
         duels = np.concatenate([answered[kept], np.array(open, np.int64)])
         return History(self._left[duels], self._right[duels], np.append(outcome[kept], np.full(len(open), np.nan)))
 
@@ -139,12 +139,12 @@ def choices(
     """
     points, space = asked.points(known.answered, known.outcome, known.open), asked.space
     for number in range(known.number, 2**31):
-        choice = chosen(policy, seed, space, points, number, memory)._replace(after=known.seq, time=now)
+        choice = choose_duel(policy, seed, space, points, number, memory)._replace(after=known.seq, time=now)
         yield choice
         points = points.with_duel(space.encode(choice.left), space.encode(choice.right), np.nan)
 
 
-def chosen(policy: Policy, seed: int, space: Space, points: History, number: int, memory: Memory) -> Choice:
+def choose_duel(policy: Policy, seed: int, space: Space, points: History, number: int, memory: Memory) -> Choice:
     """Choose one duel; a coin decides which setting is on the left, so that sides mean nothing.
 
     Of the open duels, only the newest count.

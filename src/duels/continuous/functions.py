@@ -1,6 +1,6 @@
-"""Functions to test tuning on, by name: `branin`, `ackley:d=4`. All are maximised.
+"""Functions to test tuning on, by name: `branin`, `ackley:d=4`. All are maximized.
 
-Most are minimised in the literature; here they have the opposite sign.
+Most are minimized in the literature; here they have the opposite sign.
 """
 
 import inspect
@@ -15,7 +15,7 @@ from .. import specs
 from ..errors import InvalidInput, UnknownName
 from .spaces import Number, Space
 
-Vectorised = Callable[[np.ndarray], Any]  # (q, d) parameters -> (q,) values
+Vectorized = Callable[[np.ndarray], Any]  # (q, d) parameters -> (q,) values
 
 
 class Function(NamedTuple):
@@ -23,12 +23,12 @@ class Function(NamedTuple):
 
     name: str
     space: Space
-    values: Vectorised  # of (q, d) parameters, not of points of the cube
+    values: Vectorized  # of (q, d) parameters, not of points of the cube
     maximum: float
     modes: bool  # whether it has several local maxima
 
 
-Build = Callable[..., tuple[list[tuple[float, float]], Vectorised, float]]
+Build = Callable[..., tuple[list[tuple[float, float]], Vectorized, float]]
 _families: dict[str, tuple[Build, bool]] = {}
 
 
@@ -42,7 +42,7 @@ def find_function(spec: str) -> Function:
         UnknownName: If there is no such function or parameter.
         InvalidInput: If a parameter has a wrong value.
     """
-    name, given = specs.split(spec, "function")
+    name, given = specs.split_spec(spec, "function")
     if name not in _families:
         raise UnknownName("function", name, _families)
     build, modes = _families[name]
@@ -69,7 +69,7 @@ def _family(name: str, modes: bool = True) -> Callable[[Build], Build]:
 
 
 @_family("branin")
-def _branin() -> tuple[list[tuple[float, float]], Vectorised, float]:
+def _branin() -> tuple[list[tuple[float, float]], Vectorized, float]:
     def values(x: np.ndarray) -> Any:
         a, b = x[:, 0], x[:, 1]
         bend = b - 5.1 / (4 * math.pi**2) * a**2 + 5 / math.pi * a - 6
@@ -79,7 +79,7 @@ def _branin() -> tuple[list[tuple[float, float]], Vectorised, float]:
 
 
 @_family("ackley")
-def _ackley(d: int = 4, bound: float = 5.0) -> tuple[list[tuple[float, float]], Vectorised, float]:
+def _ackley(d: int = 4, bound: float = 5.0) -> tuple[list[tuple[float, float]], Vectorized, float]:
     if not 1 <= bound <= 100:
         raise InvalidInput(f"bound of ackley is {bound:g}: expected 1 to 100; the literature has 5 and 32.768")
 
@@ -91,7 +91,7 @@ def _ackley(d: int = 4, bound: float = 5.0) -> tuple[list[tuple[float, float]], 
 
 
 @_family("eggholder")
-def _eggholder() -> tuple[list[tuple[float, float]], Vectorised, float]:
+def _eggholder() -> tuple[list[tuple[float, float]], Vectorized, float]:
     def values(x: np.ndarray) -> Any:
         a, b = x[:, 0], x[:, 1] + 47
         return b * np.sin(np.sqrt(np.abs(b + a / 2))) + a * np.sin(np.sqrt(np.abs(a - b)))
@@ -100,7 +100,7 @@ def _eggholder() -> tuple[list[tuple[float, float]], Vectorised, float]:
 
 
 @_family("holder")
-def _holder() -> tuple[list[tuple[float, float]], Vectorised, float]:
+def _holder() -> tuple[list[tuple[float, float]], Vectorized, float]:
     def values(x: np.ndarray) -> Any:
         away = np.abs(1 - np.sqrt((x**2).sum(axis=1)) / math.pi)
         return np.abs(np.sin(x[:, 0]) * np.cos(x[:, 1]) * np.exp(away))
@@ -109,7 +109,7 @@ def _holder() -> tuple[list[tuple[float, float]], Vectorised, float]:
 
 
 @_family("michalewicz")
-def _michalewicz(d: int = 2) -> tuple[list[tuple[float, float]], Vectorised, float]:
+def _michalewicz(d: int = 2) -> tuple[list[tuple[float, float]], Vectorized, float]:
     order = np.arange(1, d + 1)
 
     def values(x: np.ndarray) -> Any:
@@ -131,7 +131,7 @@ def _michalewicz_peak(order: int) -> float:
 
 
 @_family("rosenbrock", modes=False)
-def _rosenbrock(d: int = 2) -> tuple[list[tuple[float, float]], Vectorised, float]:
+def _rosenbrock(d: int = 2) -> tuple[list[tuple[float, float]], Vectorized, float]:
     if d < 2:
         raise InvalidInput(f"d of rosenbrock is {d}: expected 2 or more")
 
@@ -143,34 +143,34 @@ def _rosenbrock(d: int = 2) -> tuple[list[tuple[float, float]], Vectorised, floa
 
 
 @_family("hartmann3")
-def _hartmann3() -> tuple[list[tuple[float, float]], Vectorised, float]:
+def _hartmann3() -> tuple[list[tuple[float, float]], Vectorized, float]:
     widths = [[3.0, 10.0, 30.0], [0.1, 10.0, 35.0]] * 2
-    centres = [[0.3689, 0.1170, 0.2673], [0.4699, 0.4387, 0.7470], [0.1091, 0.8732, 0.5547], [0.0381, 0.5743, 0.8828]]
-    return [(0.0, 1.0)] * 3, _bumps(widths, centres), 3.8627797873326624
+    centers = [[0.3689, 0.1170, 0.2673], [0.4699, 0.4387, 0.7470], [0.1091, 0.8732, 0.5547], [0.0381, 0.5743, 0.8828]]
+    return [(0.0, 1.0)] * 3, _bumps(widths, centers), 3.8627797873326624
 
 
 @_family("hartmann6")
-def _hartmann6() -> tuple[list[tuple[float, float]], Vectorised, float]:
+def _hartmann6() -> tuple[list[tuple[float, float]], Vectorized, float]:
     widths = [
         [10, 3, 17, 3.5, 1.7, 8],
         [0.05, 10, 17, 0.1, 8, 14],
         [3, 3.5, 1.7, 10, 17, 8],
         [17.0, 8, 0.05, 10, 0.1, 14],
     ]
-    centres = [
+    centers = [
         [0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886],
         [0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991],
         [0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650],
         [0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381],
     ]
-    return [(0.0, 1.0)] * 6, _bumps(widths, centres), 3.322368011415515
+    return [(0.0, 1.0)] * 6, _bumps(widths, centers), 3.322368011415515
 
 
-def _bumps(widths: list[list[float]], centres: list[list[float]]) -> Vectorised:
-    heights, wide, centre = np.array([1.0, 1.2, 3.0, 3.2]), np.array(widths), np.array(centres)
+def _bumps(widths: list[list[float]], centers: list[list[float]]) -> Vectorized:
+    heights, wide, center = np.array([1.0, 1.2, 3.0, 3.2]), np.array(widths), np.array(centers)
 
     def values(x: np.ndarray) -> Any:
-        away = (wide * (x[:, None, :] - centre) ** 2).sum(axis=2)
+        away = (wide * (x[:, None, :] - center) ** 2).sum(axis=2)
         total = np.exp(-away) @ heights
         return total
 
@@ -178,7 +178,7 @@ def _bumps(widths: list[list[float]], centres: list[list[float]]) -> Vectorised:
 
 
 @_family("camel")
-def _camel() -> tuple[list[tuple[float, float]], Vectorised, float]:
+def _camel() -> tuple[list[tuple[float, float]], Vectorized, float]:
     def values(x: np.ndarray) -> Any:
         a, b = x[:, 0] ** 2, x[:, 1] ** 2
         return -((4 - 2.1 * a + a**2 / 3) * a + x[:, 0] * x[:, 1] + (-4 + 4 * b) * b)

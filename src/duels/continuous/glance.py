@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import counted, percent
-from .advice import GUESS, Best, nothing_yet, setting_text
+from ..errors import format_count, percent
+from .advice import GUESS, Best, describe_no_answers, setting_text
 
 if TYPE_CHECKING:
     from .tuning import Tuning
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 USUAL = 50  # answers after which simulated studies of two to six parameters are close to the best setting
 
 
-def tuning_glance(study: "Tuning") -> dict[str, Any]:
+def summarize_tuning(study: "Tuning") -> dict[str, Any]:
     """Return what the page of results shows, as plain data for JSON. Blocks.
 
     Args:
@@ -32,7 +32,7 @@ def tuning_glance(study: "Tuning") -> dict[str, Any]:
         "retired": retired,
         "headline": headline(best),
         "words": words(best),
-        "next": following(best, study.initial, retired),
+        "next": describe_next_step(best, study.initial, retired),
         "best": best.as_dict() if best.answers else None,
         "confidence": slices["confidence"],
         "parameters": slices["parameters"] if best.answers else [],
@@ -52,20 +52,20 @@ def words(best: Best) -> str:
         return "People compare two settings at a time. A model learns from their answers which setting they prefer."
     if best.sure is None:
         return (
-            f"After {counted(best.answers, 'answer')}, {nothing_yet(best)} "
+            f"After {format_count(best.answers, 'answer')}, {describe_no_answers(best)} "
             f"The best guess is {setting_text(best.setting, digits=3)}."
         )
     sure = "more than 99" if best.sure > 0.99 else str(percent(best.sure))
     share, lower, upper = map(percent, (best.share, best.lower, best.upper))
     guess = "" if best.sure >= GUESS else " That is hardly more than a guess."
     return (
-        f"After {counted(best.answers, 'answer')} the model is {sure} % sure that it is better than the runner-up, "
-        f"{setting_text(best.runner_up, digits=3)}.{guess} Against that, it is predicted to win {share} % of duels "
-        f"({100 * best.confidence:g} % interval: {lower} to {upper} %)."
+        f"After {format_count(best.answers, 'answer')} the model is {sure} % sure that it is better than the "
+        f"runner-up, {setting_text(best.runner_up, digits=3)}.{guess} Against that, it is predicted to win {share} % "
+        f"of duels ({100 * best.confidence:g} % interval: {lower} to {upper} %)."
     )
 
 
-def following(best: Best, initial: int, retired: bool) -> str:
+def describe_next_step(best: Best, initial: int, retired: bool) -> str:
     """Return what to do next, as sentences.
 
     Args:
@@ -78,7 +78,8 @@ def following(best: Best, initial: int, retired: bool) -> str:
     answers = best.answers
     if answers < initial:
         return (
-            f"The first {counted(initial, 'question')} are spread over all settings; {counted(answers, 'answer')} "
+            f"The first {format_count(initial, 'question')} are spread over all settings; "
+            f"{format_count(answers, 'answer')} "
             f"{'is' if answers == 1 else 'are'} there. Later ones look for the best setting."
         )
     if answers < USUAL:

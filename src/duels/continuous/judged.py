@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import counted
+from ..errors import format_count
 from ..judges.fingerprints import fingerprints
 from ..judges.openai import OpenAIJudge
 from ..judges.questions import Answer, Judge, Question
@@ -24,9 +24,9 @@ from ..study.agreement import Agreement
 from ..study.asking import Task
 from ..study.history import History
 from ..study.ledger import Spent
-from ..study.outcome import REASONS, Ended, bias_lines, costs_text, ended_once
+from ..study.outcome import REASONS, Ended, bias_lines, costs_text, end_with_stop
 from ..study.positions import Position
-from ..study.progress import Line, Shown, Shows, spent_text
+from ..study.progress import Line, Shown, Shows, format_spent
 from ..study.run import OUT, Run, conduct
 from ..study.study import Judging
 from .advice import Best, setting_text
@@ -75,7 +75,7 @@ class TuningResult(NamedTuple):
 
     def __str__(self) -> str:
         reason = (REASONS | STOPPED)[self.ended].format(
-            error=ended_once(self.error or ""), duels=counted(self.duels, "duel")
+            error=end_with_stop(self.error or ""), duels=format_count(self.duels, "duel")
         )
         parts = [str(self.best), reason, costs_text(self.spent), *bias_lines(self.positions)]
         return "\n".join(part for part in [*parts, *(f"{one}." for one in self.agreements)] if part)
@@ -99,7 +99,7 @@ class TuningRun(Run):
 
     def __init__(self, study: Tuning, max_duels: int | None, judges: Mapping[str | None, Judge], *others: Any) -> None:
         given: Any = study
-        super().__init__(given, {name: _reading(one) for name, one in judges.items()}, *others)
+        super().__init__(given, {name: _make_reader(one) for name, one in judges.items()}, *others)
         self.max_duels = max_duels
 
     @property
@@ -137,11 +137,11 @@ class TuningRun(Run):
         if ended in OUT and self._failures and not self._answers:
             ended = "failed"  # at all that there was to ask
         study, ledger = self.study, self.ledger
-        about = (self.error, ledger.spent(), ledger.positions(), ledger.agreements())
+        about = (self.error, ledger.total(), ledger.positions(), ledger.agreements())
         return TuningResult(study.best, ended, *about, study, len(study.history().left))
 
 
-def _reading(judge: Judge) -> Judge:
+def _make_reader(judge: Judge) -> Judge:
     """A judge that gets settings as it can read them: as dicts, or as text for people and language models."""
     return _ReadsText(judge) if isinstance(judge.function, TerminalJudge | OpenAIJudge) else judge
 
@@ -167,13 +167,13 @@ class _Line(Line):
 
         duels = len(run.study.history().left)
         of = "" if run.max_duels is None else f" of {run.max_duels:,}"
-        return Text(f"{spent_text(run.ledger.spent())} · {duels:,}{of} {'duel' if duels == 1 else 'duels'} asked")
+        return Text(f"{format_spent(run.ledger.spent())} · {duels:,}{of} {'duel' if duels == 1 else 'duels'} asked")
 
 
 class _LastLine(Shown):
     def end(self, result: TuningResult) -> None:
         best = setting_text(result.best.setting)
-        print(f"{spent_text(result.spent)}: the best setting is {best} ({result.ended})", file=sys.stderr)
+        print(f"{format_spent(result.spent)}: the best setting is {best} ({result.ended})", file=sys.stderr)
 
 
 def run(

@@ -13,7 +13,7 @@ import numpy as np
 from ..engine.compiling import compile_with
 from . import kernels
 from .laplace import Mode, evidence_weights, find_mode, lapack, reduction
-from .search import minimise
+from .search import minimize
 
 LENGTH_MEDIAN, LENGTH_SPREAD = 0.25, 0.6  # of the lognormal prior of a lengthscale; the cube's side is 1
 SCALE_MEDIAN, SCALE_SPREAD = 5.0, 1.5  # of the lognormal prior of the variance of f
@@ -190,7 +190,7 @@ def fit_hyperparameters(answers: Answers, category: np.ndarray) -> Hyperparamete
     objective = Objective(answers, category)
     bounds = [(np.log(LENGTHS[0]), np.log(LENGTHS[1]))] * dimensions + [(np.log(SCALES[0]), np.log(SCALES[1]))]
     options = {"maxfun": EVALUATIONS, "ftol": 1e-6, "gtol": 1e-3}
-    found = minimise(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    found = minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return Hyperparameters(np.exp(found.x[:-1]), float(np.exp(found.x[-1])))
 
 
@@ -207,13 +207,13 @@ class Objective:
         self.outcome = answers.outcome
         self.category = np.ascontiguousarray(category, np.int64)
         dimensions = self.left.shape[1]
-        self.centre = _logs(prior_hyperparameters(dimensions))
+        self.center = _logs(prior_hyperparameters(dimensions))
         self.spread = np.array([LENGTH_SPREAD] * dimensions + [SCALE_SPREAD])
         self._start: np.ndarray | None = None
 
     def __call__(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = self.evidence(logs)
-        away = (logs - self.centre) / self.spread
+        away = (logs - self.center) / self.spread
         return float(0.5 * away @ away) - value, away / self.spread - slope
 
     def evidence(self, logs: np.ndarray) -> tuple[float, np.ndarray]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ..errors import Conflict, InvalidInput, cut
+from ..errors import Conflict, InvalidInput, shorten
 from ..files import atomic_open, read_cell, safe_cell
 from ..storage.storage import Event
 from ..study import log
@@ -18,7 +18,7 @@ from ..study.duels import iso_time
 from ..study.invitations import refuse_invited
 from ..study.record import SKIP, next_event
 from ..votes.columns import ANSWERS
-from ..votes.names import imported_name
+from ..votes.names import name_imported
 from ..votes.rows import moment_of, voter_of
 from ..votes.votes import NEVER
 from .spaces import Category, Number, Setting, Space
@@ -71,7 +71,7 @@ def _answers(study: "Tuning") -> Iterator[_Answer]:
             yield _Answer(past, written, event.duel, note.get("note"))
 
 
-def exported(study: "Tuning") -> "pl.DataFrame":
+def export_duels(study: "Tuning") -> "pl.DataFrame":
     """Return the answers of a study that count, see `Tuning.votes`."""
     import polars as pl
 
@@ -84,7 +84,7 @@ def exported(study: "Tuning") -> "pl.DataFrame":
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def known_duels(study: "Tuning", duels: Sequence[Past]) -> list[bool]:
+def find_known_duels(study: "Tuning", duels: Sequence[Past]) -> list[bool]:
     """Return for each past duel whether a study has it: same settings on any side, same answer, voter and time.
 
     Equal ones are counted one by one: of two that are given, and one that is there, the first is known. Duels without a
@@ -109,7 +109,7 @@ def _key(one: Past) -> tuple[object, ...]:
     if sides[0] > sides[1]:
         sides.reverse()
         winner = {"left": "right", "right": "left"}.get(winner, winner)
-    return (*sides, winner, None if one.voter is None else imported_name(one.voter), one.time)
+    return (*sides, winner, None if one.voter is None else name_imported(one.voter), one.time)
 
 
 def _kind(parameter: Number | Category) -> "Any":
@@ -158,7 +158,7 @@ def write_duels(study: "Tuning", out: str) -> int:
     import polars as pl
 
     suffix = ".csv" if out == "-" else _suffix(out)
-    frame = exported(study)
+    frame = export_duels(study)
     if suffix == ".csv":
         texts = [name for name, kind in frame.schema.items() if kind == pl.String]
         frame = frame.with_columns(pl.col(name).map_elements(safe_cell, pl.String) for name in texts)
@@ -206,7 +206,7 @@ def _from_lines(space: Space, file: Path) -> Iterator[PastDuel]:
         except (ValueError, RecursionError) as error:
             raise InvalidInput(f"{file} cannot be read: line {number}: {error}") from None
         if not isinstance(row, dict):
-            raise InvalidInput(f"{file} cannot be read: line {number} is {cut(row)}, expected an object")
+            raise InvalidInput(f"{file} cannot be read: line {number} is {shorten(row)}, expected an object")
         _check_columns(space, row)
         yield _from_row(space, row)
 
@@ -244,7 +244,7 @@ def _columns(space: Space) -> dict[str, Any]:
     return {f"{side}.{name}": _kind(one) for side in ("left", "right") for name, one in space.parameters.items()}
 
 
-def checked(space: Space, duels: "Iterable[PastDuel] | pl.DataFrame") -> list[Past]:
+def check_duels(space: Space, duels: "Iterable[PastDuel] | pl.DataFrame") -> list[Past]:
     """Return past duels with checked settings and winners.
 
     Raises:
@@ -253,12 +253,12 @@ def checked(space: Space, duels: "Iterable[PastDuel] | pl.DataFrame") -> list[Pa
     rows = list(_from_frame(space, duels) if hasattr(duels, "iter_rows") else duels)
     if len(rows) > MOST_DUELS:
         raise InvalidInput(f"there are {len(rows):,} past duels: expected at most {MOST_DUELS:,} at once")
-    return [_checked(space, place, row) for place, row in enumerate(rows, 1)]
+    return [_check_duel(space, place, row) for place, row in enumerate(rows, 1)]
 
 
-def _checked(space: Space, place: int, row: object) -> Past:
+def _check_duel(space: Space, place: int, row: object) -> Past:
     if not isinstance(row, tuple | list) or len(row) not in (3, 4, 5):
-        raise InvalidInput(f"past duel {place} is {cut(row)}: expected (left, right, winner)")
+        raise InvalidInput(f"past duel {place} is {shorten(row)}: expected (left, right, winner)")
     left, right, winner, voter, time = (*row, None, None)[:5]
     try:
         left, right, voter = space.check(left), space.check(right), voter_of(voter)
@@ -266,8 +266,8 @@ def _checked(space: Space, place: int, row: object) -> Past:
     except (InvalidInput, ValueError) as error:
         raise InvalidInput(f"past duel {place}: {error}") from None
     if winner not in ANSWERS[:SKIP]:
-        raise InvalidInput(f"past duel {place}: winner is {cut(winner)}: expected {', '.join(ANSWERS[:SKIP])}")
-    named = None if voter is None else imported_name(voter)
+        raise InvalidInput(f"past duel {place}: winner is {shorten(winner)}: expected {', '.join(ANSWERS[:SKIP])}")
+    named = None if voter is None else name_imported(voter)
     return Past(left, right, winner, named, None if moment == NEVER else iso_time(moment / 1e6))
 
 

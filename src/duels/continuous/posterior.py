@@ -115,7 +115,7 @@ def propose(answers: Answers, category: np.ndarray, likely: Hyperparameters) -> 
         likely: The most likely hyperparameters.
     """
     objective = Objective(answers, category)
-    at = (np.log([*likely.lengthscales, likely.scale]) - objective.centre) / objective.spread
+    at = (np.log([*likely.lengthscales, likely.scale]) - objective.center) / objective.spread
     size = len(at)
     curvature = np.empty((size, size))
     for k in range(size):
@@ -123,7 +123,7 @@ def propose(answers: Answers, category: np.ndarray, likely: Hyperparameters) -> 
         for step in (-STEP, STEP):
             there = at.copy()
             there[k] += step
-            slopes.append(objective(objective.centre + objective.spread * there)[1] * objective.spread)
+            slopes.append(objective(objective.center + objective.spread * there)[1] * objective.spread)
         curvature[k] = (slopes[1] - slopes[0]) / (2.0 * STEP)
     values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
     widths = WIDER / np.sqrt(np.clip(values, 0.5, 400.0))
@@ -137,7 +137,7 @@ def propose(answers: Answers, category: np.ndarray, likely: Hyperparameters) -> 
     log_normal = -0.5 * (inside**2).sum(1) - np.log(widths).sum()
     part = from_prior.mean()
     log_proposal = np.logaddexp(math.log(part) + log_prior, math.log(1.0 - part) + log_normal)
-    return Proposal(objective.centre + objective.spread * points, log_prior - log_proposal)
+    return Proposal(objective.center + objective.spread * points, log_prior - log_proposal)
 
 
 @cache

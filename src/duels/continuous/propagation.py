@@ -106,14 +106,14 @@ def update_sites(
     for i in range(len(outcome)):
         rest = max(1.0 / max(variance[i], 1e-12) - precision[i], 1e-9)
         cavity = 1.0 / rest
-        centre = cavity * (mean[i] / max(variance[i], 1e-12) - shift[i])
-        value, slope, bend = average_answer(outcome[i], centre, cavity)
+        center = cavity * (mean[i] / max(variance[i], 1e-12) - shift[i])
+        value, slope, bend = average_answer(outcome[i], center, cavity)
         added = 1.0 + precision[i] * cavity
-        both = centre * rest + shift[i]
-        total += value + 0.5 * math.log(added) - 0.5 * (both * both * cavity / added - centre * centre * rest)
+        both = center * rest + shift[i]
+        total += value + 0.5 * math.log(added) - 0.5 * (both * both * cavity / added - center * center * rest)
         bend = min(max(bend, 1e-12), 0.999999 * rest)
         new = bend / (1.0 - bend * cavity)
-        moved = (slope + centre * bend) / (1.0 - bend * cavity)
+        moved = (slope + center * bend) / (1.0 - bend * cavity)
         change = max(abs(new - precision[i]), abs(moved - shift[i]) / (1.0 + abs(moved)))
         most = max(most, change)
         precision[i] += part * (new - precision[i])

@@ -43,7 +43,7 @@ def around(point: np.ndarray, space: Space, rng: np.random.Generator) -> np.ndar
     return space.snap(near)
 
 
-def minimise(*arguments: Any, **options: Any) -> Any:
+def minimize(*arguments: Any, **options: Any) -> Any:
     """Call `scipy.optimize.minimize`, which takes half a second to import, and is loaded when it is first needed."""
     from scipy import optimize
 
@@ -68,7 +68,7 @@ def refine(value: Valued, start: np.ndarray, fixed: np.ndarray) -> tuple[np.ndar
         return -found, -slope
 
     options = {"maxiter": ITERATIONS, "maxfun": 2 * ITERATIONS, "ftol": 1e-9}
-    found = minimise(negative, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    found = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.clip(found.x, 0.0, 1.0), -float(found.fun)
 
 
@@ -87,5 +87,5 @@ def refine_blindly(value: Callable[[np.ndarray], float], start: np.ndarray, spac
 
     if free.any():
         options = {"maxfev": 100 * len(start), "xatol": 1e-6, "fatol": 1e-12}
-        minimise(negative, start[free], method="Nelder-Mead", bounds=[(0.0, 1.0)] * free.sum(), options=options)
+        minimize(negative, start[free], method="Nelder-Mead", bounds=[(0.0, 1.0)] * free.sum(), options=options)
     return best

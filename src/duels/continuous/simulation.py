@@ -20,7 +20,7 @@ from .. import specs
 from ..checks import check_int
 from ..engine import loop
 from ..engine.threads import in_threads, thread_count
-from ..errors import DuelsError, InvalidInput, counted, cut
+from ..errors import DuelsError, InvalidInput, format_count, shorten
 from ..experiments.folder import Folder, gather
 from ..provenance import Provenance, Session, build, machine, read_sessions, version
 from ..results import SCHEMA, Results
@@ -153,12 +153,14 @@ def make_world(
         found = find_function(function)
         return World(found.name, found.space, _at_settings(found), found.maximum, _spread(found), steepness, True)
     if not callable(function):
-        raise InvalidInput(f"{cut(function)} is not a function: expected a name such as 'branin', or a Python function")
+        raise InvalidInput(
+            f"{shorten(function)} is not a function: expected a name such as 'branin', or a Python function"
+        )
     if space is None:
         raise InvalidInput("a function of your own needs a space: expected space={'x': (0.0, 1.0), …}")
     own = make_space(space)  # type: ignore[arg-type]
     name = getattr(function, "__name__", type(function).__name__)
-    utility = _checked(function, name)
+    utility = _check_function(function, name)
     points = own.snap(sobol(len(own), OWN_POINTS, np.random.default_rng(0)))
     values = np.array([utility(own.decode(point)) for point in points])
     if not values.std() > 0:
@@ -188,7 +190,7 @@ def _spread(function: Function) -> float:
     return float(function.values(bounds[:, 0] + points * (bounds[:, 1] - bounds[:, 0])).std())
 
 
-def _checked(function: Utility, name: str) -> Utility:
+def _check_function(function: Utility, name: str) -> Utility:
     def utility(setting: Setting) -> float:
         try:
             value = float(function(setting))
@@ -260,7 +262,11 @@ class _Played:
 
     def place(self, runs: int, jobs: int) -> str:
         """Where runs are played, for the provenance."""
-        return counted(jobs, "process", "processes") if self._in_processes(runs, jobs) else counted(jobs, "thread")
+        return (
+            format_count(jobs, "process", "processes")
+            if self._in_processes(runs, jobs)
+            else format_count(jobs, "thread")
+        )
 
     def _in_processes(self, runs: int, jobs: int) -> bool:
         return self.world.named and min(jobs, runs) > 1 and runs * self.duels > FEW
@@ -304,7 +310,7 @@ def _in_folder(
     folder: Folder, what: Provenance, played: _Played, runs: int, jobs: int, progress: bool | None
 ) -> Results:
     folder.claim(what, {})
-    with folder.locked():
+    with folder.lock():
         if folder.finished:
             return folder.results(what)
         session = Session(played.place(runs, jobs))
@@ -314,7 +320,7 @@ def _in_folder(
             session.count(machine())
             session.save(folder.parts)
 
-        waiting = [run for run in range(runs) if folder.kept(run) is None]
+        waiting = [run for run in range(runs) if folder.read_finished(run) is None]
         try:
             played.all(waiting, jobs, keep, progress)
         except BaseException as error:

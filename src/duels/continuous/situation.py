@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, shorten
 from .evidence import Evidence
 from .laplace import find_mode
 from .model import Answers, Approximate, Hyperparameters, Model, fit_hyperparameters, prior_hyperparameters
@@ -47,7 +47,7 @@ class History(NamedTuple):
         rows = list(duels)
         for *_, outcome in rows:
             if outcome is not None and outcome not in (0, TIE, 1):
-                raise InvalidInput(f"an outcome is {cut(outcome)}: expected 1, 0.5, 0, or None for an open duel")
+                raise InvalidInput(f"an outcome is {shorten(outcome)}: expected 1, 0.5, 0, or None for an open duel")
         empty = np.empty((0, len(space)))
         left = np.stack([space.encode(row[0]) for row in rows]) if rows else empty
         right = np.stack([space.encode(row[1]) for row in rows]) if rows else empty
@@ -144,7 +144,7 @@ class Situation:
     def fitted(self) -> Answers:
         """The answers that hyperparameters are fitted to."""
         answers = self.history.answered
-        return Answers(*(array[: fitted_count(len(answers.outcome))] for array in answers))
+        return Answers(*(array[: count_fitted(len(answers.outcome))] for array in answers))
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -190,13 +190,13 @@ class Situation:
             moments = self.model.pair(x, other)
             return float(moments[0, 0]), moments[1:, 0].copy()
 
-        return self.refined(value, starts)
+        return self.refine_points(value, starts)
 
-    def refined(self, value: Valued, starts: np.ndarray) -> np.ndarray:
+    def refine_points(self, value: Valued, starts: np.ndarray) -> np.ndarray:
         """Refine points and return the best one, or the best start if none is better after rounding to a setting.
 
         Args:
-            value: The function to maximise, and its gradient.
+            value: The function to maximize, and its gradient.
             starts: (s, d) points to begin at.
         """
         tops = [refine(value, start, self.space.category)[0] for start in starts]
@@ -206,7 +206,7 @@ class Situation:
         return best
 
 
-def fitted_count(answers: int) -> int:
+def count_fitted(answers: int) -> int:
     """How many of the first answers the hyperparameters are fitted to: all up to 2·OFTEN, then rarely fewer.
 
     A fixed schedule, so that hyperparameters depend on the answers alone, not on when a model was asked for.

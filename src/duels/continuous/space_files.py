@@ -48,7 +48,7 @@ def read_space(path: str | os.PathLike[str]) -> Space:
         raise InvalidInput(f"{file}: {error}") from None
 
 
-def parsed_space(text: str) -> Space:
+def parse_space(text: str) -> Space:
     """Return the space of a TOML text, see `read_space`.
 
     Raises:
@@ -69,10 +69,10 @@ def plain_space(found: object) -> Space:
     Raises:
         InvalidInput: If a parameter is wrong.
     """
-    return space({name: _given(one) for name, one in found.items()} if isinstance(found, dict) else found)  # type: ignore[arg-type]
+    return space({name: _read_given(one) for name, one in found.items()} if isinstance(found, dict) else found)  # type: ignore[arg-type]
 
 
-def _given(one: object) -> object:
+def _read_given(one: object) -> object:
     """What `space` expects: files have no tuples, so that a list that begins with two numbers is a range."""
     if isinstance(one, list) and len(one) in (2, 3) and all(type(end) in (int, float) for end in one[:2]):
         return tuple(one) if len(one) == 2 or isinstance(one[2], str) else one

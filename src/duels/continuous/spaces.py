@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_int
-from ..errors import InvalidInput, UnknownName, counted, cut
+from ..errors import InvalidInput, UnknownName, format_count, shorten
 
 MOST_PARAMETERS, MOST_CHOICES, LONGEST_NAME = 50, 100, 100
 MOST_WHOLE = 2**53  # whole numbers up to here are exact as floats
@@ -44,7 +44,7 @@ class Number:
     def encode(self, value: float) -> float:
         """Return the coordinate of a value, in [0, 1]."""
         low, high = self._ends()
-        return min(max((self._scaled(value) - low) / (high - low), 0.0), 1.0)
+        return min(max((self._scale(value) - low) / (high - low), 0.0), 1.0)
 
     def decode(self, coordinate: float) -> float:
         """Return the value at a coordinate, whole or rounded to six digits of the range."""
@@ -83,9 +83,9 @@ class Number:
 
     def _ends(self) -> tuple[float, float]:
         half = 0.5 if self.int else 0.0  # the first and the last whole number have parts as large as the others'
-        return self._scaled(self.low - half), self._scaled(self.high + half)
+        return self._scale(self.low - half), self._scale(self.high + half)
 
-    def _scaled(self, value: float) -> float:
+    def _scale(self, value: float) -> float:
         return math.log(value) if self.log else value
 
 
@@ -167,13 +167,15 @@ class Space:
             InvalidInput: If a parameter is missing or unknown, or a value is not allowed.
         """
         if not isinstance(setting, Mapping):
-            raise InvalidInput(f"{cut(setting)} is not a setting: expected a value for each of {', '.join(self.names)}")
+            raise InvalidInput(
+                f"{shorten(setting)} is not a setting: expected a value for each of {', '.join(self.names)}"
+            )
         for name in setting:
             if name not in self.parameters:
                 raise UnknownName("parameter", name, self.names)
         missing = [name for name in self.names if name not in setting]
         if missing:
-            raise InvalidInput(f"the setting {cut(dict(setting))} has no {missing[0]}: expected all parameters")
+            raise InvalidInput(f"the setting {shorten(dict(setting))} has no {missing[0]}: expected all parameters")
         return {name: one.check(name, setting[name]) for name, one in self.parameters.items()}
 
     def encode(self, setting: Mapping[str, object]) -> np.ndarray:
@@ -193,7 +195,7 @@ class Space:
         """
         at = np.asarray(point, float)
         if at.shape != (len(self),) or not np.all((at >= 0) & (at <= 1)):
-            raise InvalidInput(f"{cut(point)} is not a point of the cube: expected {len(self)} numbers from 0 to 1")
+            raise InvalidInput(f"{shorten(point)} is not a point of the cube: expected {len(self)} numbers from 0 to 1")
         return {name: one.decode(float(u)) for (name, one), u in zip(self.parameters.items(), at)}
 
     def snap(self, points: np.ndarray) -> np.ndarray:
@@ -233,7 +235,7 @@ def space(parameters: Mapping[str, object] | Space) -> Space:
         return parameters
     if not isinstance(parameters, Mapping) or not parameters:
         raise InvalidInput(
-            f"{cut(parameters)} is not a space: expected a range or choices for each name, such as "
+            f"{shorten(parameters)} is not a space: expected a range or choices for each name, such as "
             "{'temperature': (0.0, 1.5), 'style': ['terse', 'warm']}"
         )
     if len(parameters) > MOST_PARAMETERS:
@@ -247,14 +249,14 @@ def as_number(what: str, value: object) -> float:
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         number = float(value) if -1e308 < value < 1e308 else math.inf
     if not math.isfinite(number):
-        raise InvalidInput(f"{what} is {cut(value)}: expected a finite number")
+        raise InvalidInput(f"{what} is {shorten(value)}: expected a finite number")
     return number
 
 
 def _name(name: object) -> str:
     if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise InvalidInput(
-            f"a parameter is called {cut(name)}: expected a name of 1 to {LONGEST_NAME} printable characters"
+            f"a parameter is called {shorten(name)}: expected a name of 1 to {LONGEST_NAME} printable characters"
         )
     return name
 
@@ -269,11 +271,11 @@ def _parameter(name: str, given: object) -> Number | Category:
     if isinstance(given, list):
         if not all(isinstance(choice, str | bool) for choice in given):
             raise InvalidInput(
-                f"{name} is {cut(given)}: a list has choices, which are texts, or true and false. A range is (low, "
+                f"{name} is {shorten(given)}: a list has choices, which are texts, or true and false. A range is (low, "
                 "high) in Python and [low, high] in files; choices that are numbers are given by {'choices': […]}"
             )
         return _category(name, given)
-    raise InvalidInput(f"{name} is {cut(given)}: expected a range, from low to high, or a list of choices")
+    raise InvalidInput(f"{name} is {shorten(given)}: expected a range, from low to high, or a list of choices")
 
 
 def _from_data(name: str, given: Mapping[str, object]) -> Number | Category:
@@ -290,17 +292,17 @@ def _from_data(name: str, given: Mapping[str, object]) -> Number | Category:
             raise InvalidInput(f"{name} has choices and {', '.join(set(given) - {'choices'})}: expected choices alone")
         return _category(name, given["choices"])
     if not {"low", "high"} <= given.keys():
-        raise InvalidInput(f"{name} is {cut(dict(given))}: expected low and high, or choices")
+        raise InvalidInput(f"{name} is {shorten(dict(given))}: expected low and high, or choices")
     for key in ("log", "int"):
         if not isinstance(given.get(key, False), bool):
-            raise InvalidInput(f"{key} of {name} is {cut(given[key])}: expected true or false")
+            raise InvalidInput(f"{key} of {name} is {shorten(given[key])}: expected true or false")
     return _number(name, given["low"], given["high"], given.get("log") is True, given.get("int") is True)
 
 
 def _range(name: str, given: tuple[object, ...]) -> Number:
     if len(given) not in (2, 3) or (len(given) == 3 and not isinstance(given[2], str)):
         raise InvalidInput(
-            f"{name} is {cut(given)}: expected (low, high) or (low, high, words), as in (1, 9, 'log int')"
+            f"{name} is {shorten(given)}: expected (low, high) or (low, high, words), as in (1, 9, 'log int')"
         )
     low, high = given[:2]
     words = str(given[2]).split() if len(given) == 3 else []
@@ -340,12 +342,14 @@ def _number(name: str, low: object, high: object, log: bool, whole: bool) -> Num
 
 def _category(name: str, choices: object) -> Category:
     if not isinstance(choices, list | tuple):
-        raise InvalidInput(f"the choices of {name} are {cut(choices)}: expected a list")
+        raise InvalidInput(f"the choices of {name} are {shorten(choices)}: expected a list")
     if not 2 <= len(choices) <= MOST_CHOICES:
-        raise InvalidInput(f"{name} has {counted(len(choices), 'choice')}: expected 2 to {MOST_CHOICES}")
+        raise InvalidInput(f"{name} has {format_count(len(choices), 'choice')}: expected 2 to {MOST_CHOICES}")
     for place, choice in enumerate(choices):
         if not isinstance(choice, str | bool | int | float) or choice != choice or choice in (math.inf, -math.inf):
-            raise InvalidInput(f"{cut(choice)} cannot be a choice of {name}: expected a text, a number, true or false")
+            raise InvalidInput(
+                f"{shorten(choice)} cannot be a choice of {name}: expected a text, a number, true or false"
+            )
         if choice in choices[:place]:
             raise InvalidInput(f"{name} has the choice {choice!r} twice: expected different choices")
     return Category(tuple(choices))

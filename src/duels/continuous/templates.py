@@ -11,7 +11,7 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from ..errors import InvalidInput, UnknownName, cut
+from ..errors import InvalidInput, UnknownName, shorten
 from ..storage.storage import Write
 from ..storage.tables import templates
 from ..study.log import Log
@@ -24,7 +24,7 @@ PLACE = re.compile(r"\{\{([^{}\n]{1,200})\}\}")  # of a limited length: else a s
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}  # so that no value can end the script that it is in
 
 
-def checked_template(template: object, space: Space) -> str:
+def check_template(template: object, space: Space) -> str:
     """Return a template, if it can be rendered.
 
     Args:
@@ -35,19 +35,19 @@ def checked_template(template: object, space: Space) -> str:
         InvalidInput: If it is not a text, is too long or empty, or has a place for a parameter that does not exist.
     """
     if not isinstance(template, str) or not template.strip() or not is_text(template) or "\x00" in template:
-        raise InvalidInput(f"the template is {cut(template)}: expected an HTML page with {{{{ name }}}} for values")
+        raise InvalidInput(f"the template is {shorten(template)}: expected an HTML page with {{{{ name }}}} for values")
     if len(template) > MOST:
         raise InvalidInput(f"the template has {len(template):,} characters: expected at most {MOST:,}")
-    used = _used(template, space)
+    used = _find_used(template, space)
     if not used:
         names = ", ".join(f"{{{{ {name} }}}}" for name in space.names)
         raise InvalidInput(f"the template has no place for any parameter, so all settings look alike: add {names}")
     return template
 
 
-def unused(template: str, space: Space) -> list[str]:
+def find_unused(template: str, space: Space) -> list[str]:
     """Return the parameters that a template does not show."""
-    used = _used(template, space)
+    used = _find_used(template, space)
     return [name for name in space.names if name not in used]
 
 
@@ -68,7 +68,7 @@ def render(template: str, setting: Setting) -> str:
     return page
 
 
-def _used(template: str, space: Space) -> set[str]:
+def _find_used(template: str, space: Space) -> set[str]:
     return {_place(found[1], space.parameters)[0] for found in PLACE.finditer(template)}
 
 
@@ -93,9 +93,9 @@ def _value(found: re.Match[str], setting: Setting) -> str:
     return html.escape(value if isinstance(value, str) else json.dumps(value))
 
 
-def stored_template(study: Log) -> str | None:
+def load_template(study: Log) -> str | None:
     """Return the template of a study, as the database has it now. Blocks."""
-    with study.storage.reading() as connection:
+    with study.storage.read_connection() as connection:
         found: str | None = connection.execute(
             sa.select(templates.c.html).where(templates.c.study_id == study.id)
         ).scalar()

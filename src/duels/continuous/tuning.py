@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, DamagedStudy, InvalidInput, cut
+from ..errors import Conflict, DamagedStudy, InvalidInput, shorten
 from ..storage.storage import Event, NotReady, Write
 from ..study import log
 from ..study.answering import Answering
@@ -29,10 +29,10 @@ from ..study.study import Judging
 from ..votes.names import voter_name
 from .advice import Advice, Best, advice
 from .blas import one_thread
-from .choices import Batch, Choice, Seen, choices, seen
+from .choices import Batch, Choice, Seen, choices, collect_known
 from .policies import Policy, policy
 from .spaces import Setting, Space, space
-from .templates import checked_template, render, store_template, stored_template
+from .templates import check_template, load_template, render, store_template
 from .workspace import Workspace, workspace_of
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Tuning(Answering):
     @property
     def template(self) -> str | None:
         """The page on which voters see a setting, see `set_template`; None if they see its values."""
-        return stored_template(self)
+        return load_template(self)
 
     def set_template(self, template: str | None, *, scripts: bool | None = None) -> None:
         """Set the page on which people who vote through a link of the server see each of the two settings.
@@ -144,7 +144,7 @@ class Tuning(Answering):
             >>> study = duels.create_tuning({"gap": (4, 40, "int")}, "page", "sqlite://")
             >>> study.set_template("<p style='margin: {{ gap }}px'>Which margin?</p>")
         """
-        checked = None if template is None else checked_template(template, self.space)
+        checked = None if template is None else check_template(template, self.space)
         if scripts is not None:
             allow_scripts(self, bool(scripts))
         store_template(self, checked)
@@ -272,11 +272,11 @@ class Tuning(Answering):
         try:
             self._ready(history, n)
         except NotReady:
-            return self._seen(history, now)
+            return self._collect_known(history, now)
         return None  # another thread has made them meanwhile
 
-    def _seen(self, history: History, now: float) -> tuple[Seen, list[str]]:
-        return seen(history, now), notes_of(history)[self._workspace.asked.count :]
+    def _collect_known(self, history: History, now: float) -> tuple[Seen, list[str]]:
+        return collect_known(history, now), notes_of(history)[self._workspace.asked.count :]
 
     @property
     def _workspace(self) -> Workspace:
@@ -304,7 +304,7 @@ class Tuning(Answering):
         """Return the best setting and the slices, computed once for each state of the answers."""
         work = self._workspace
         with work.lock, one_thread():
-            known, notes = self.read(lambda _, history: self._seen(history, log.clock()))
+            known, notes = self.read(lambda _, history: self._collect_known(history, log.clock()))
             key = known.answered.tobytes() + known.outcome.tobytes()
             if work.advice is None or work.advice[0] != key:
                 work.asked.take(notes)
@@ -367,7 +367,7 @@ class Tuning(Answering):
         try:
             return super()._answer_code(history, number, winner)
         except InvalidInput:  # it speaks of arms
-            raise InvalidInput(f"winner is {cut(winner)}: expected left, right, tie, both_bad or skip") from None
+            raise InvalidInput(f"winner is {shorten(winner)}: expected left, right, tie, both_bad or skip") from None
 
     def votes(self) -> "pl.DataFrame":
         """Return the answers that count as a data frame, in the order in which they were given.
@@ -376,9 +376,9 @@ class Tuning(Answering):
             One row per answer: for each parameter `left.NAME` and `right.NAME`, then `winner` (left, right, tie or
             both_bad), `voter`, `time` (of past duels the one that they came with), `duel` and `comment`.
         """
-        from .past_duels import exported
+        from .past_duels import export_duels
 
-        return exported(self)
+        return export_duels(self)
 
     def import_duels(self, duels: "Iterable[PastDuel] | pl.DataFrame") -> int:
         """Add past duels as if they had been asked and answered here: all of them or, after an error, none.
@@ -397,9 +397,9 @@ class Tuning(Answering):
 
     def importing(self, duels: "Iterable[PastDuel] | pl.DataFrame") -> Write[int]:
         """Return what `import_duels` writes; its value is how many were added."""
-        from .past_duels import checked, import_in
+        from .past_duels import check_duels, import_in
 
-        return Write(partial(import_in, study=self, duels=checked(self.space, duels)), self._row.id)
+        return Write(partial(import_in, study=self, duels=check_duels(self.space, duels)), self._row.id)
 
     def append_in(self, history: History, new: Sequence[Event]) -> None:
         """Append events that the history includes already, inside a transaction."""

@@ -52,7 +52,7 @@ def is_possible() -> bool:
 
 def interpret_with(function: Kernel, kernels: Kernels) -> Kernel:
     """Like `compile_with`, but the result runs in the interpreter."""
-    copied: Kernel = _copied(function, kernels, lambda copy: copy, {})
+    copied: Kernel = _copy_function(function, kernels, lambda copy: copy, {})
     return copied
 
 
@@ -65,7 +65,7 @@ def _compile(function: Kernel, kernels: Kernels, name: str, refcounted: bool, st
     name = f"{name}_{fingerprint(function, kernels, options | {'entry': 'refcounted'})}"
     # Only the entry is called from Python. Without wrappers for the others, compiling takes two thirds of the time.
     inner = options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    entry = _entry(name, function, _copied(function, kernels, numba.njit(**inner), {}))
+    entry = _entry(name, function, _copy_function(function, kernels, numba.njit(**inner), {}))
     options["_nrt"] = True  # without reference counts in the entry, every call would leak the generators it is given
     try:
         compiled: Kernel = numba.njit(cache=is_ours(function, *kernels.values()), **options)(entry)
@@ -110,7 +110,7 @@ def is_ours(*functions: Kernel) -> bool:
     return all(one.__module__.startswith("duels.") for one in functions)
 
 
-def _copied(function: Kernel, kernels: Kernels, wrap: Kernel, done: dict[Kernel, Any]) -> Any:
+def _copy_function(function: Kernel, kernels: Kernels, wrap: Kernel, done: dict[Kernel, Any]) -> Any:
     """A copy of a function and all it calls, with kernels in place of the names that are None."""
     if function not in done:
         namespace = dict(function.__globals__)
@@ -119,7 +119,7 @@ def _copied(function: Kernel, kernels: Kernels, wrap: Kernel, done: dict[Kernel,
         )
         done[function] = wrap(copy)
         for name, used in _functions_used(function, kernels):
-            namespace[name] = _copied(used, kernels, wrap, done)
+            namespace[name] = _copy_function(used, kernels, wrap, done)
     return done[function]
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import CompileError, DuelsError, cut
+from ..errors import CompileError, DuelsError, shorten
 from ..policies import Policy, State
 from ..policies.kernels import FOREVER as FOREVER
 from . import compiling
@@ -139,12 +139,12 @@ def bind(
     if compiled:
         return bound
 
-    def interpreted(*arguments: object) -> tuple[int, int]:
+    def call_interpreted(*arguments: object) -> tuple[int, int]:
         with strictly(policy):
             t, arm = bound(*arguments)
             return t, arm
 
-    return interpreted
+    return call_interpreted
 
 
 def bind_to(
@@ -206,10 +206,10 @@ def ready(
     def trial(bound: Kernel) -> None:
         bound(state, policy.params, world, tally, 1, 0, 1, 0, coin, luck, coin)
 
-    return compiled_for(policy, play, trial, {"outcome": outcome, **(kernels or {})}, strict=not is_ours(policy))
+    return compile_for(policy, play, trial, {"outcome": outcome, **(kernels or {})}, strict=not is_ours(policy))
 
 
-def compiled_for(
+def compile_for(
     policy: Policy,
     function: Kernel,
     trial: Callable[[Kernel], object],
@@ -279,7 +279,7 @@ def _not_a_pair(policy: Policy) -> str:
         return ""
     code = select.__code__
     place = f"{code.co_filename}, line {code.co_firstlineno}, in {select.__name__}"
-    return f"{place}: it returns {cut(found)}, expected two arms, such as (0, 1)"
+    return f"{place}: it returns {shorten(found)}, expected two arms, such as (0, 1)"
 
 
 def _functions(policy: Policy) -> list[Kernel]:

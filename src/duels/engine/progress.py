@@ -56,7 +56,7 @@ def _progress() -> "Progress":
 
 
 @contextmanager
-def working(words: str, shown: bool = True) -> Iterator[None]:
+def show_working(words: str, shown: bool = True) -> Iterator[None]:
     """Show what is being done while a block runs, on a terminal only.
 
     Args:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..engine.progress import bar
-from ..errors import DuelsError, InvalidInput, counted, needs_extra
+from ..errors import DuelsError, InvalidInput, format_count, needs_extra
 from ..preference import PreferenceMatrix
 from ..provenance import machine, version
 from ..results import Results
@@ -49,7 +49,8 @@ def shard_of(tasks: list[Task], shard: str | None) -> list[Task]:
         raise InvalidInput(f"shard is {shard!r}: expected i/n, such as 2/5 for the second of five")
     if int(count) > len(tasks):
         raise InvalidInput(
-            f"shard is {shard!r}, but the work has only {counted(len(tasks), 'task')}: use at most that many shards"
+            f"shard is {shard!r}, but the work has only {format_count(len(tasks), 'task')}: "
+            "use at most that many shards"
         )
     return tasks[int(mine) - 1 :: int(count)]
 
@@ -107,7 +108,7 @@ def _result(future: "Future[tuple[Results, dict[str, str]]]", task: Task) -> tup
         return result
     except KilledWorker as error:
         raise DuelsError(
-            f"the task {task} ended {counted(error.allowed_failures + 1, 'worker')}, the last of them "
+            f"the task {task} ended {format_count(error.allowed_failures + 1, 'worker')}, the last of them "
             f"{error.last_worker}: look at its log; "
             "a task that needs more memory than a worker has does this"
         ) from None
@@ -145,12 +146,12 @@ def dask_client(executor: object) -> Iterator["Client"]:
     try:
         yield client
     finally:
-        with _silenced("distributed.client"), contextlib.suppress(Exception):  # the scheduler may be gone
+        with _silence_logs("distributed.client"), contextlib.suppress(Exception):  # the scheduler may be gone
             client.close()
 
 
 @contextlib.contextmanager
-def _silenced(name: str) -> Iterator[None]:
+def _silence_logs(name: str) -> Iterator[None]:
     """Silence a logger whose messages would repeat the error."""
     logger = logging.getLogger(name)
     before = logger.level

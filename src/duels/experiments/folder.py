@@ -101,7 +101,7 @@ class Folder:
             unfinished.write_text(json.dumps(identity, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @contextlib.contextmanager
-    def locked(self, shard: str = "") -> Iterator[None]:
+    def lock(self, shard: str = "") -> Iterator[None]:
         """Lock the whole experiment, or one shard of it: different shards may run at the same time.
 
         The operating system releases the lock of a process that died.
@@ -116,7 +116,7 @@ class Folder:
             yield
 
     @contextlib.contextmanager
-    def unchanging(self) -> Iterator[None]:
+    def hold_unchanged(self) -> Iterator[None]:
         """Keep other processes from working on the whole experiment, without writing to the folder."""
         with contextlib.ExitStack() as held:
             if (self.path / ".lock").exists():
@@ -167,7 +167,7 @@ class Folder:
             raise InvalidInput(f"{_checksum(part)} cannot be read: {error}") from None
         return read_parquet(part, SCHEMA, digest)
 
-    def kept(self, number: int) -> pl.DataFrame | None:
+    def read_finished(self, number: int) -> pl.DataFrame | None:
         """Read the table of a task; None if it is not finished, or with a warning if its file is damaged."""
         if not self.has(number):
             return None

@@ -61,7 +61,7 @@ class Race(NamedTuple):
         names = [row.policy for row in self.rows]
         shown = [name for place, name in enumerate(names) if place < DRAWN or _is_baseline(name)]
         frame = self.results.frame.filter(pl.col("policy").is_in(shown))
-        order = pl.col("policy").cast(pl.Enum(shown))  # colours are in the order of the table
+        order = pl.col("policy").cast(pl.Enum(shown))  # colors are in the order of the table
         drawn = Results(frame.sort(order, maintain_order=True), provenance=self.results.provenance)
         usual: Look = {"legend": "direct", "band": "ci" if self.rows[0].standard_error is not None else None}
         if len(shown) < len(names):

@@ -17,7 +17,7 @@ from .. import specs
 from ..checks import check_int
 from ..engine import loop
 from ..engine.threads import thread_count
-from ..errors import InvalidInput, NoCondorcetWinner, UnknownName, counted
+from ..errors import InvalidInput, NoCondorcetWinner, UnknownName, format_count
 from ..policies import Policy, PolicyLike
 from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
@@ -142,7 +142,7 @@ def experiment(
             if value is not None:
                 raise InvalidInput(f"{name} is {value!r}, but the experiment has its own {name}: change it there")
         return problems if isinstance(problems, Experiment) else _from_file(Path(problems))
-    return _checked(problems=problems, **given)
+    return _check_experiment(problems=problems, **given)
 
 
 def run_experiment(
@@ -190,7 +190,7 @@ def run_experiment(
     """
     planned = experiment(problems, policies, horizons, runs=runs, seed=seed, checkpoints=checkpoints, regret=regret)
     jobs = thread_count(jobs)
-    place = counted(jobs, "thread") if executor is None else f"Dask at {executor}"
+    place = format_count(jobs, "thread") if executor is None else f"Dask at {executor}"
     mine = shard_of(planned.tasks, shard)
     if out is None:
         if shard is not None:
@@ -209,7 +209,7 @@ def run_experiment(
         return Results(table, build(planned.identity, [session.record]))
     folder = Folder(out)
     folder.claim(planned.identity, planned.matrices)
-    with folder.locked(shard or ""):
+    with folder.lock(shard or ""):
         if folder.finished:
             return folder.results(planned.identity)
         session = Session(place, shard)
@@ -219,7 +219,7 @@ def run_experiment(
             session.count(where)
             session.save(folder.parts)
 
-        waiting = [task for task in mine if folder.kept(task.number) is None]
+        waiting = [task for task in mine if folder.read_finished(task.number) is None]
         try:
             _play(planned, waiting, keep_in_folder, executor, jobs, progress)
         except BaseException as error:
@@ -263,10 +263,10 @@ def merge(folders: Iterable[str | Path], out: str | Path | None = None) -> Resul
     target = Folder(sources[0].path if out is None else out)
     target.claim(identities[0], folder_matrices(sources[0].path))
     with contextlib.ExitStack() as held:
-        held.enter_context(target.locked())
+        held.enter_context(target.lock())
         for source in sources:
             if not source.path.samefile(target.path):
-                held.enter_context(source.unchanging())
+                held.enter_context(source.hold_unchanged())
         for source in sources:
             if source.finished:
                 results = source.results(identities[0])
@@ -297,7 +297,7 @@ def _finish(sources: list[Folder], target: Folder, identity: Provenance, merged:
     return results
 
 
-def _checked(
+def _check_experiment(
     problems: object,
     policies: object,
     horizons: object,
@@ -327,7 +327,7 @@ def _checked(
 
 def _problems(problems: object) -> dict[str, Problem]:
     if isinstance(problems, Mapping):
-        named = {str(name): _named(_entry(problem, name), str(name)) for name, problem in problems.items()}
+        named = {str(name): _name_problem(_entry(problem, name), str(name)) for name, problem in problems.items()}
     else:
         several = isinstance(problems, list | tuple) and not _is_array(problems)
         listed = cast(Sequence[object], problems) if several else [problems]
@@ -409,12 +409,12 @@ def _policies(policies: object, matrices: Mapping[str, PreferenceMatrix]) -> dic
 
 
 def _has_own(spec: object) -> TypeGuard[str]:
-    return isinstance(spec, str) and "own" in specs.split(spec, "policy")[1].values()
+    return isinstance(spec, str) and "own" in specs.split_spec(spec, "policy")[1].values()
 
 
 def _policy_for(spec: str, matrix: PreferenceMatrix) -> Policy:
     """The policy of a spec with `gamma=own`: its γ is that of the problem."""
-    name, given = specs.split(spec, "policy")
+    name, given = specs.split_spec(spec, "policy")
     for key, value in given.items():
         if value == "own" and key != "gamma":
             raise InvalidInput(f"{key}=own in policy {spec!r}: a problem has its own gamma, but no {key}")
@@ -438,7 +438,7 @@ def _from_file(path: Path) -> Experiment:
         values = {key: given.get(key) for key in KEYS}
         values["problems"] = _beside(path.parent, values["problems"])
         values["policies"] = _beside(path.parent, values["policies"])
-        return _checked(**values)
+        return _check_experiment(**values)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
 
@@ -450,7 +450,7 @@ def _beside(folder: Path, value: object) -> object:
     if isinstance(value, list):
         return [_beside(folder, inner) for inner in value]
     if isinstance(value, str):
-        name = specs.split(value, "name")[0] if ".py" in value else value
+        name = specs.split_spec(value, "name")[0] if ".py" in value else value
         if not Path(name).is_absolute() and (folder / name).is_file():
             return str(folder / name) + value[len(name) :]
     return value
@@ -465,7 +465,7 @@ def matrix_of(problem: Problem) -> PreferenceMatrix:
     return problem if isinstance(problem, PreferenceMatrix) else problem.matrix
 
 
-def _named(problem: Problem, name: str) -> Problem:
+def _name_problem(problem: Problem, name: str) -> Problem:
     return PreferenceMatrix(problem.array, problem.names, name) if isinstance(problem, PreferenceMatrix) else problem
 
 

@@ -1,4 +1,4 @@
-"""What all figures share: colours, axes, heat maps, titles, sizes, and how a figure is saved."""
+"""What all figures share: colors, axes, heat maps, titles, sizes, and how a figure is saved."""
 
 import json
 import math
@@ -12,7 +12,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from ..errors import InvalidInput, cut, hundredths, percent
+from ..errors import InvalidInput, hundredths, percent, shorten
 from ..files import atomic_write
 from .fonts import with_font
 from .look import PLAIN, AxisLook, Style
@@ -22,7 +22,7 @@ Options = dict[str, Any]  # keyword arguments of Altair's classes
 Layered = list[alt.Chart | alt.LayerChart]
 
 VERMILION, BLUE, GREEN, PURPLE = "#D55E00", "#0072B2", "#009E73", "#CC79A7"
-ORANGE, SKY, BLACK, GREY = "#E69F00", "#56B4E9", "#000000", "#767676"
+ORANGE, SKY, BLACK, GRAY = "#E69F00", "#56B4E9", "#000000", "#767676"
 WIDTH, HEIGHT = 360, 260
 COLUMNS = 3  # panels in a row
 NUMBERED = 60  # the most arms whose cells have names and numbers
@@ -35,7 +35,7 @@ NARROWEST = 20  # the least width of a panel
 NAME = 0.25  # of a figure's width, for the name of an arm
 TRIES, CLOSE = 8, 1.5  # attempts to fit a figure into its width, and how many points less is close enough
 ENDINGS = (".png", ".svg", ".pdf", ".html", ".json")
-GRADIENT = 160  # the width of a colour scale in a legend
+GRADIENT = 160  # the width of a color scale in a legend
 IS_POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-9"
 # 0.1, 1, 10, 1k, 10M, 1e9. (The format "~s" alone would print 100m for 0.1 and 1G for 1e9.)
 NUMBER = (
@@ -71,7 +71,7 @@ def axis_of(name: str, title: str, low: float, high: float, style: Style, usual:
 
 
 def log_axis(title: str, low: float | None = None, high: float | None = None, exact: bool = False) -> Options:
-    """Return the arguments of `alt.X` or `alt.Y` for a logarithmic axis labelled at powers of ten.
+    """Return the arguments of `alt.X` or `alt.Y` for a logarithmic axis labeled at powers of ten.
 
     Give its ends where they may be less than two powers of ten apart: such an axis has 1, 2 and 5 times the powers and
     reaches up to the next of these, unless its ends are `exact`.
@@ -127,10 +127,10 @@ def count(number: int | str, noun: str) -> str:
 class Cells(NamedTuple):
     """How the cells of a heat map show a number."""
 
-    colour: alt.Color
+    color: alt.Color
     text: Callable[[float], str]
     brief: Callable[[float], str]  # in small cells
-    dark: Callable[[float], bool]  # whether the colour is so dark that text on it must be white
+    dark: Callable[[float], bool]  # whether the color is so dark that text on it must be white
 
 
 def probabilities(column: str, reach: float, title: Sequence[str], style: Style = PLAIN) -> Cells:
@@ -138,16 +138,16 @@ def probabilities(column: str, reach: float, title: Sequence[str], style: Style 
     ends = [0.5 - reach, 0.5, 0.5 + reach]
     usual = [VERMILION, "#F7F7F7", BLUE]
     if style.colors and (isinstance(style.colors, Mapping) or len(style.colors) != len(usual)):
-        raise InvalidInput(f"colors is {cut(style.colors)}: expected three colours, for the least, ½ and the most")
+        raise InvalidInput(f"colors is {shorten(style.colors)}: expected three colors, for the least, ½ and the most")
     scale = alt.Scale(domain=ends, range=list(style.colors) or usual, interpolate="lab")
     shown = list(title) if style.width is None and style.legend != "bottom" else " ".join(title)
     legend = alt.Legend(title=shown, values=ends, format=".2f", **_scale_legend(style))
-    colour = alt.Color(f"{column}:Q", scale=scale, legend=legend)
-    return Cells(colour, hundredths, lambda p: str(percent(p)), lambda p: abs(p - 0.5) > 0.65 * reach)
+    color = alt.Color(f"{column}:Q", scale=scale, legend=legend)
+    return Cells(color, hundredths, lambda p: str(percent(p)), lambda p: abs(p - 0.5) > 0.65 * reach)
 
 
 def _scale_legend(style: Style) -> Options:
-    """The options of a colour scale: at the right, or below a figure that has a width or shall have it there."""
+    """The options of a color scale: at the right, or below a figure that has a width or shall have it there."""
     if style.width is None and style.legend != "bottom":
         return {"gradientLength": GRADIENT}
     place: Options = {"orient": "bottom", "offset": 8, "titleLimit": style.width or CELLS, "titlePadding": 3}
@@ -158,14 +158,14 @@ def amounts(column: str, low: float, high: float, style: Style = PLAIN) -> Cells
     """Show amounts on a logarithmic scale of at least one power of ten, darker for more."""
     high = max(high, 10 * low)
     powers = steps(low, high, (1,))
-    labelled = powers if len(powers) > 1 else steps(low, high)
+    labeled = powers if len(powers) > 1 else steps(low, high)
     if style.colors and (isinstance(style.colors, Mapping) or len(style.colors) < 2):
-        raise InvalidInput(f"colors is {cut(style.colors)}: expected a list of two or more, from few duels to many")
+        raise InvalidInput(f"colors is {shorten(style.colors)}: expected a list of two or more, from few duels to many")
     shades: Options = {"range": list(style.colors)} if style.colors else {"scheme": "viridis", "reverse": True}
     scale = alt.Scale(type="log", domain=[low, high], **shades)
-    legend = alt.Legend(labelExpr=NUMBER, values=labelled, **_scale_legend(style))
-    colour = alt.Color(f"{column}:Q", scale=scale, legend=legend)
-    return Cells(colour, short, lambda amount: short(amount, digits=2), lambda amount: amount > math.sqrt(low * high))
+    legend = alt.Legend(labelExpr=NUMBER, values=labeled, **_scale_legend(style))
+    color = alt.Color(f"{column}:Q", scale=scale, legend=legend)
+    return Cells(color, short, lambda amount: short(amount, digits=2), lambda amount: amount > math.sqrt(low * high))
 
 
 class Grid(NamedTuple):
@@ -246,16 +246,16 @@ def heat_map(
         inks = ["white" if cells.dark(value) else "black" for value in rows[number]]
         rows = rows.with_columns(pl.Series("text", texts, dtype=pl.String), pl.Series("ink", inks, dtype=pl.String))
     chart = alt.Chart(table(rows)).encode(x, y)
-    layers = [chart.mark_rect().encode(color=cells.colour, tooltip=["row:N", "column:N", f"{number}:Q"])]
+    layers = [chart.mark_rect().encode(color=cells.color, tooltip=["row:N", "column:N", f"{number}:Q"])]
     if texts:
-        # The usual colours are known; of others Vega knows how dark they are.
+        # The usual colors are known; of others Vega knows how dark they are.
         dark = f"luminance(scale('color', datum.{number})) < 0.18" if style.colors else "datum.ink == 'white'"
         ink = alt.condition(dark, alt.value("white"), alt.value("black"))
         layers.append(chart.mark_text(fontSize=size).encode(text="text:N", color=ink))
     if best:
         outline = alt.Chart(values([{"row": best}])).mark_rect(fill=None, stroke="black", strokeWidth=min(2, step / 6))
         layers.append(outline.encode(y, x=alt.value(0), x2=alt.value("width")))
-    return layered(*layers, width=alt.Step(step), height=alt.Step(step))
+    return layer_charts(*layers, width=alt.Step(step), height=alt.Step(step))
 
 
 def axis_of_arms(names: Iterable[str], style: Style, room: float, share: float = NAME) -> Options:
@@ -285,7 +285,7 @@ def label_of(names: Iterable[str], style: Style, room: float, share: float = NAM
     return "datum.label" if same else f"{json.dumps(texts, ensure_ascii=False)}[datum.label]", False
 
 
-def layered(*layers: alt.Chart | alt.LayerChart, **options: object) -> alt.LayerChart:
+def layer_charts(*layers: alt.Chart | alt.LayerChart, **options: object) -> alt.LayerChart:
     """Draw layers on top of one another; none of them may have facets."""
     chart = alt.layer(*layers, **options)
     assert isinstance(chart, alt.LayerChart)
@@ -331,7 +331,7 @@ def side_by_side(
                 lines if len(lines) > 1 else heading, fontSize=style.large, anchor="middle", offset=8
             )
     spacing: Options = {} if style.width is None else {"spacing": 10}
-    return alt.concat(*(panel for _, panel in panels), columns=columns, **spacing)  # they share colours and shapes
+    return alt.concat(*(panel for _, panel in panels), columns=columns, **spacing)  # they share colors and shapes
 
 
 def fit(draw: Callable[[float], Drawn], usual: float, style: Style, columns: int = 1) -> Drawn:
@@ -395,12 +395,12 @@ def measure(chart: alt.TopLevelMixin) -> tuple[float, float]:
     return float(width), float(height)
 
 
-def titled(
+def add_title(
     chart: Drawn, title: str, subtitle: str | Sequence[str] = "", description: str = "", style: Style = PLAIN
 ) -> Drawn:
     """Finish a chart: give it a title, subtitle, description for screen readers and the common style, and return it.
 
-    Background and text have colours of their own, so that neither a theme nor a dark page makes the chart unreadable.
+    Background and text have colors of their own, so that neither a theme nor a dark page makes the chart unreadable.
     """
     below = [line for line in ([subtitle] if isinstance(subtitle, str) else subtitle) if line]
     title = title if style.title is None else style.title
@@ -416,7 +416,7 @@ def titled(
 
 
 def _config(style: Style) -> alt.Config:
-    """The common style, with every colour that a theme could change."""
+    """The common style, with every color that a theme could change."""
     guide: Options = {"labelFontSize": style.text, "titleFontSize": style.large, "titleFontWeight": "normal"}
     guide |= {"labelColor": BLACK, "titleColor": BLACK}
     return alt.Config(
@@ -444,7 +444,7 @@ def save(chart: alt.TopLevelMixin, path: str | Path, *, scale: float = 2.0) -> P
     target = Path(path)
     if not hasattr(chart, "to_dict"):
         raise InvalidInput(
-            f"{cut(chart)} is not a chart: expected what a function of duels.figures returns, such as regret"
+            f"{shorten(chart)} is not a chart: expected what a function of duels.figures returns, such as regret"
         )
     if not (isinstance(scale, int | float) and 0 < scale <= 20):
         raise InvalidInput(f"scale is {scale!r}: expected a number above 0 and up to 20 (2 is sharp on paper)")

@@ -76,7 +76,7 @@ def _subset(characters: str) -> bytes:
 def check_font(font: str) -> None:
     """Raise unless the renderer can draw text in a font, or in one of several separated by commas."""
     if not is_installed(font):
-        close = sorted(installed(), key=lambda one: -_likeness(font, one))[:NAMED]
+        close = sorted(list_installed(), key=lambda one: -_likeness(font, one))[:NAMED]
         raise InvalidInput(f"the font {font!r} is not installed: expected one that is, such as {', '.join(close)}")
 
 
@@ -109,7 +109,7 @@ def width_of(text: str, font: str, bold: bool = False) -> float:
 
 
 @cache
-def installed() -> tuple[str, ...]:
+def list_installed() -> tuple[str, ...]:
     """List the fonts on this computer that the renderer has, and the generic names."""
     found: set[str] = set(BUNDLED)
     for folder in FOLDERS.get(sys.platform, UNIX):

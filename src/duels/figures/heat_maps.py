@@ -10,7 +10,7 @@ import polars as pl
 from ..errors import InvalidInput
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
-from ..results import Results, as_results, ordered
+from ..results import Results, as_results, order_rows
 from . import charts
 from .look import Look, style_of
 from .selection import MatrixLike, ends, only, unique
@@ -30,7 +30,7 @@ def preferences(matrix: MatrixLike, *, names: Sequence[str] | None = None, **loo
     style = style_of("preferences", look)
     matrix = as_matrix(matrix)
     called = PreferenceMatrix(matrix.array, matrix.names if names is None else names)
-    style = style.showing([*called.names, matrix.name])
+    style = style.for_names([*called.names, matrix.name])
     points = preference_points(called)
     _, reach = ends((points["probability"] - 0.5).abs())
     cells = charts.probabilities("probability", reach or 0.5, ["row beats", "column"], style)
@@ -43,7 +43,7 @@ def preferences(matrix: MatrixLike, *, names: Sequence[str] | None = None, **loo
         grid = charts.grid_of(matrix.arms, points["probability"], cells, style, width)
         chart = charts.heat_map(points, unique(points, "row"), "probability", cells, winner, style, grid)
         notes = below + " · numbers in percent" * grid.is_brief
-        return charts.titled(chart, f"Preferences of {style.label(matrix.name)}", notes, description, style)
+        return charts.add_title(chart, f"Preferences of {style.label(matrix.name)}", notes, description, style)
 
     return charts.fit(draw, charts.CELLS, style)
 
@@ -90,7 +90,7 @@ def pairs(
     shown = points.select("policy", "t").unique(maintain_order=True).rows()
     headings = {name: f"{style.policy(name)}, t = {time:,}" for name, time in shown}
     problem = points["problem"][0]
-    style = style.showing([*headings, *unique(points, "policy"), *order, problem])
+    style = style.for_names([*headings, *unique(points, "policy"), *order, problem])
     title = f"Duels of each pair on {style.label(problem)}"
     title += f": {headings[shown[0][0]]}" if len(shown) == 1 else ""
     below = f"K = {len(order)} · mean over {charts.count(charts.span(points['runs']), 'run')} · blank: never"
@@ -106,7 +106,7 @@ def pairs(
             here = met.filter(policy=name)
             grid = charts.grid_of(len(order), here["duels"], cells, style, width, grow=len(headings) == 1)
             panels[heading] = charts.heat_map(here, order, "duels", cells, _winner(known), style, grid)
-        return charts.titled(charts.side_by_side(panels.items(), style), title, below, description, style)
+        return charts.add_title(charts.side_by_side(panels.items(), style), title, below, description, style)
 
     return charts.fit(draw, charts.CELLS, style, columns)
 
@@ -144,7 +144,7 @@ def pair_points(
         .with_columns(row=row, column=column)
         .group_by("problem", "policy", "t", "row", "column")
         .agg(runs=pl.len(), duels=pl.col("duels").mean())
-        .sort(ordered(pairs, "policy"), "row", "column")
+        .sort(order_rows(pairs, "policy"), "row", "column")
         .with_columns(pl.col("row", "column").cast(pl.String))
     )
 

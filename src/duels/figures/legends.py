@@ -1,7 +1,7 @@
 """Lines with their marks, and their names: in a legend below the figure, or at the lines themselves.
 
-A policy has the same colour in every figure. Those that are drawn together most often have the colours of Okabe and
-Ito, which colour-blind people can tell apart; the marks on each line tell it apart without colour too. Hollow marks are
+A policy has the same color in every figure. Those that are drawn together most often have the colors of Okabe and
+Ito, which color-blind people can tell apart; the marks on each line tell it apart without color too. Hollow marks are
 at what was measured there, full ones anywhere along a line.
 """
 
@@ -17,7 +17,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from .charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, WIDTH, Layered, Options, values
+from .charts import BLACK, BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, WIDTH, Layered, Options, values
 from .look import PLAIN, Style
 
 # The paper's red, blue and green for its three policies; its Beat the Mean has γ = own.
@@ -31,8 +31,8 @@ USUAL |= {"interleaved_filter": "#4499FF", "btm:gamma=own": GREEN}
 USUAL |= {"eubo": VERMILION, "double_thompson": BLUE, "kernel_self_sparring": GREEN, "gp_rucb": PURPLE}
 USUAL |= {"max_min_lcb": ORANGE, "dbgd": SKY}
 SPARE = ("#BB55CC", "#44AA22", "#AA6655", "#7777AA", "#772266", "#006600", "#99CCAA", "#664422", "#224488", "#CC3377")
-SHADES = ((0.3, 1.0), (0.25, 0.0), (0.45, 0.0))  # how much white or black is mixed into a colour
-UNLIKE = 18  # the least distance of two colours of a figure, in CIELAB
+SHADES = ((0.3, 1.0), (0.25, 0.0), (0.45, 0.0))  # how much white or black is mixed into a color
+UNLIKE = 18  # the least distance of two colors of a figure, in CIELAB
 # Each mark as a path between −1 and 1, and the points where a line through it enters and leaves.
 OUTLINES = {
     "circle": (
@@ -61,11 +61,11 @@ GLYPH = 24  # the width of a piece of line in a legend, for its dashes
 AXIS = 45  # points left of a panel, where a legend does not begin
 
 
-def colour_of(names: Iterable[str]) -> alt.Scale:
-    """Choose a colour for each policy, by its name, so that it is the same in every figure.
+def color_of(names: Iterable[str]) -> alt.Scale:
+    """Choose a color for each policy, by its name, so that it is the same in every figure.
 
-    A built-in policy with parameters has a shade of its colour, a policy of the user one of the spare colours. Only if
-    a figure shows a similar colour already, the next one is taken.
+    A built-in policy with parameters has a shade of its color, a policy of the user one of the spare colors. Only if
+    a figure shows a similar color already, the next one is taken.
     """
     domain = list(names)
     shapes = {name: place % len(SHAPES) for place, name in enumerate(domain)}
@@ -74,48 +74,48 @@ def colour_of(names: Iterable[str]) -> alt.Scale:
         if USUAL[name] not in chosen.values():
             chosen[name] = USUAL[name]
     for name in sorted(set(domain) - set(chosen)):
-        candidates = _colours_for(name)
-        free = [colour for colour in candidates if all(distance(colour, other) >= UNLIKE for other in chosen.values())]
+        candidates = _colors_for(name)
+        free = [color for color in candidates if all(distance(color, other) >= UNLIKE for other in chosen.values())]
         looks = {(chosen[other], shapes[other]) for other in chosen}
-        free += [colour for colour in candidates if (colour, shapes[name]) not in looks]
+        free += [color for color in candidates if (color, shapes[name]) not in looks]
         chosen[name] = [*free, candidates[0]][0]
     return alt.Scale(domain=domain, range=[chosen[name] for name in domain])
 
 
-def _colours_for(name: str) -> list[str]:
-    """List the colours for a policy that has none of its own, the best one first."""
+def _colors_for(name: str) -> list[str]:
+    """List the colors for a policy that has none of its own, the best one first."""
     first, base = zlib.crc32(name.encode()), name.partition(":")[0]
     shades = [mix(USUAL[base], *shade) for shade in SHADES] if base in USUAL else []
-    return [*_rotated(shades, first), *_rotated(SPARE, first), *dict.fromkeys(USUAL.values())]
+    return [*_rotate(shades, first), *_rotate(SPARE, first), *dict.fromkeys(USUAL.values())]
 
 
-def _rotated(colours: Sequence[str], first: int) -> list[str]:
-    place = first % max(len(colours), 1)
-    return [*colours[place:], *colours[:place]]
+def _rotate(colors: Sequence[str], first: int) -> list[str]:
+    place = first % max(len(colors), 1)
+    return [*colors[place:], *colors[:place]]
 
 
-def mix(colour: str, share: float, grey: float) -> str:
-    """Mix some white (1.0) or black (0.0) into a colour."""
-    return "#" + "".join(f"{round(255 * (part + share * (grey - part))):02X}" for part in _parts(colour))
+def mix(color: str, share: float, gray: float) -> str:
+    """Mix some white (1.0) or black (0.0) into a color."""
+    return "#" + "".join(f"{round(255 * (part + share * (gray - part))):02X}" for part in _parts(color))
 
 
 def distance(one: str, other: str) -> float:
-    """Return how different two colours look: their distance in CIELAB."""
+    """Return how different two colors look: their distance in CIELAB."""
     return math.dist(_lab(one), _lab(other))
 
 
 @cache
-def _lab(colour: str) -> tuple[float, float, float]:
-    """The lightness and the two axes of hue of a colour in CIELAB, for the white of a screen."""
+def _lab(color: str) -> tuple[float, float, float]:
+    """The lightness and the two axes of hue of a color in CIELAB, for the white of a screen."""
     to_xyz = [[0.4339, 0.3762, 0.1899], [0.2126, 0.7152, 0.0722], [0.0178, 0.1095, 0.8727]]  # relative to white
-    light = np.dot(to_xyz, _linear(_parts(colour)))
+    light = np.dot(to_xyz, _linear(_parts(color)))
     x, y, z = (value ** (1 / 3) if value > 0.008856 else 7.787 * value + 16 / 116 for value in light)
     return float(116 * y - 16), float(500 * (x - y)), float(200 * (y - z))
 
 
-def _parts(colour: str) -> list[float]:
+def _parts(color: str) -> list[float]:
     """Red, green and blue from 0 to 1."""
-    return [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    return [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
 
 
 def shape_of(names: Sequence[str]) -> alt.Scale:
@@ -128,7 +128,7 @@ def line_glyph(shape: str = "", dash: Sequence[float] = (), full: bool = False) 
         outline, enter, leave = OUTLINES[shape]
         start = re.split("[A-Z]", outline)[1]
         closed = outline.replace("Z", f"L{start}")  # Vega closes only the last part of a path
-        inside = "".join(_scaled(closed, size) for size in (0.6, 0.22) if full)  # and a legend fills none
+        inside = "".join(_format_scale(closed, size) for size in (0.6, 0.22) if full)  # and a legend fills none
         return f"M-1,0H{enter:g}M{leave:g},0H1{inside}{outline}"
     path, x, k = "", -1.0, 0
     while x < 1:
@@ -138,43 +138,43 @@ def line_glyph(shape: str = "", dash: Sequence[float] = (), full: bool = False) 
     return path
 
 
-def _scaled(outline: str, size: float) -> str:
+def _format_scale(outline: str, size: float) -> str:
     return re.sub(r"-?\d*\.?\d+", lambda number: f"{size * float(number[0]):.3g}", outline)
 
 
 class Key(NamedTuple):
-    """A legend: a colour and a glyph (`line_glyph`) for each label.
+    """A legend: a color and a glyph (`line_glyph`) for each label.
 
-    A figure's layers take their colour from `colour`, and `layer` is the one that shows the legend, below the figure.
+    A figure's layers take their color from `color`, and `layer` is the one that shows the legend, below the figure.
     Labels are the names in the data; the legend shows their `texts`. Those in `direct` are named at their lines.
     """
 
     labels: tuple[str, ...] = ()
-    colours: tuple[str, ...] = ()
+    colors: tuple[str, ...] = ()
     glyphs: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     direct: tuple[str, ...] = ()
 
-    def with_entry(self, label: str, colour: str, glyph: str, text: str = "") -> "Key":
+    def with_entry(self, label: str, color: str, glyph: str, text: str = "") -> "Key":
         texts = (*(self.texts or self.labels), text or label)
-        return Key((*self.labels, label), (*self.colours, colour), (*self.glyphs, glyph), texts, self.direct)
+        return Key((*self.labels, label), (*self.colors, color), (*self.glyphs, glyph), texts, self.direct)
 
-    def shown(self, style: Style) -> dict[str, str]:
+    def label_texts(self, style: Style) -> dict[str, str]:
         """The text of each label."""
         return {label: style.labels.get(label, text) for label, text in zip(self.labels, self.texts or self.labels)}
 
-    def listed(self, style: Style = PLAIN) -> dict[str, str]:
+    def legend_texts(self, style: Style = PLAIN) -> dict[str, str]:
         """The text of each label that the legend has."""
-        return {label: text for label, text in self.shown(style).items() if label not in self.direct}
+        return {label: text for label, text in self.label_texts(style).items() if label not in self.direct}
 
-    def colour(self, field: str) -> alt.Color:
-        scale = alt.Scale(domain=self.labels, range=self.colours)
-        return alt.Color(f"{field}:N", scale=scale, legend=alt.Undefined if self.listed() else None)
+    def color(self, field: str) -> alt.Color:
+        scale = alt.Scale(domain=self.labels, range=self.colors)
+        return alt.Color(f"{field}:N", scale=scale, legend=alt.Undefined if self.legend_texts() else None)
 
     def layer(self, width: float = WIDTH, style: Style = PLAIN) -> alt.Chart:
         """Return an empty layer with the legend, for a figure whose panels have this width in all."""
         points = alt.Chart(values([{}])).mark_point(size=0, aria=False)
-        if not self.listed():
+        if not self.legend_texts():
             return alt.Chart(values([{}]), mark=alt.MarkDef("point", size=0, aria=False))
         legend = alt.Legend(
             title=None,
@@ -189,12 +189,12 @@ class Key(NamedTuple):
             **self._texts(style),
         )
         shape = alt.Shape("label:N", scale=alt.Scale(domain=self.labels, range=self.glyphs), legend=legend)
-        layer: alt.Chart = points.encode(self.colour("label").legend(legend), shape)
+        layer: alt.Chart = points.encode(self.color("label").legend(legend), shape)
         return layer
 
     def _texts(self, style: Style) -> Options:
         """The options of the legend that leave out labels, and show other texts."""
-        shown = self.listed(style)
+        shown = self.legend_texts(style)
         options: Options = {} if len(shown) == len(self.labels) else {"values": list(shown)}
         if any(label != text for label, text in shown.items()):
             options["labelExpr"] = f"{json.dumps(shown, ensure_ascii=False)}[datum.label]"
@@ -203,7 +203,7 @@ class Key(NamedTuple):
     def columns(self, width: float, style: Style = PLAIN) -> int:
         """Return how many columns of labels fit, including the space left of the y axis."""
         room = width + 60 if style.width is None else style.width - AXIS
-        texts = self.listed(style).values()
+        texts = self.legend_texts(style).values()
         wide = [5.5 * len(text) + 24 if style.width is None else style.extent(text, style.text) + 14 for text in texts]
         widths = [style.glyph + one for one in wide]
         return most_columns(widths, room)
@@ -218,21 +218,21 @@ def most_columns(widths: Sequence[float], room: float) -> int:
 def key_of(
     names: Sequence[str],
     marked: Collection[str] = (),
-    colours: Sequence[str] = (),
+    colors: Sequence[str] = (),
     style: Style = PLAIN,
     texts: Sequence[str] = (),
 ) -> Key:
     """Make a legend with one line per name, shown as its text; the marks of those in `marked` are hollow."""
     key = Key(direct=tuple(names) if style.legend == "direct" else ())
-    painted = style.painted(names, colours or colour_of(names).range)
-    for name, colour, shape, text in zip(names, painted, shape_of(names).range, texts or names):
-        key = key.with_entry(name, colour, line_glyph(shape, full=name not in marked), text)
+    painted = style.pick_colors(names, colors or color_of(names).range)
+    for name, color, shape, text in zip(names, painted, shape_of(names).range, texts or names):
+        key = key.with_entry(name, color, line_glyph(shape, full=name not in marked), text)
     return key
 
 
 def with_marks(key: Key, text: str) -> Key:
     """Add an entry for hollow marks."""
-    return key.with_entry(text, GREY, mark_glyph("circle"))
+    return key.with_entry(text, GRAY, mark_glyph("circle"))
 
 
 def with_band(key: Key, text: str) -> Key:
@@ -251,33 +251,33 @@ def lines(
     """Draw one line for each name in the key's column `by` and, on top of all lines, their marks.
 
     Hollow ones where the row is `marked`; a line without such rows has a few full ones, to tell it from others without
-    colour.
+    color.
     """
     size = 50 if style.width is None else 26
     stroke: Options = {"strokeWidth": style.stroke} | ({"interpolate": interpolate} if interpolate else {})
     stroke |= {"clip": True} if style.is_cut else {}
-    layers: Layered = [alt.Chart(values(rows)).mark_line(**stroke).encode(x, y, key.colour(by))]
+    layers: Layered = [alt.Chart(values(rows)).mark_line(**stroke).encode(x, y, key.color(by))]
     looks = {name: {"mark": mark_path(shape)} for name, shape in zip(key.labels, shape_of(key.labels).range)}
     along, height = (str(axis.shorthand).partition(":")[0] for axis in (x, y))
     shape, seen = alt.Shape("mark:N", scale=None), style.inside(rows, along, height)
     if few := few_of_each(seen.drop_nulls(height), key.labels, by, along, is_linear(x)).to_dicts():
-        inks = dict(zip(key.labels, key.colours))
+        inks = dict(zip(key.labels, key.colors))
         full = alt.Chart(values([{**row, **looks[row[by]], "ink": inks[row[by]]} for row in few]))
         full = full.mark_point(stroke="white", strokeWidth=0.8, opacity=1, size=1.2 * size)
         layers.append(full.encode(x, y, shape, alt.Fill("ink:N", scale=None)))  # a scale would fill the legend too
     if marked := seen.filter("marked").to_dicts():
         hollow = alt.Chart(values([{**row, **looks[row[by]]} for row in marked]))
         look: Options = {"fill": "white", "opacity": 1, "size": 1.2 * size, "strokeWidth": 0.8 * style.stroke}
-        layers.append(hollow.mark_point(**look).encode(x, y, key.colour(by), shape))
+        layers.append(hollow.mark_point(**look).encode(x, y, key.color(by), shape))
     return layers
 
 
 def area(rows: pl.DataFrame, x: alt.X, low: alt.Y, high: str, key: Key, by: str, **shape: Any) -> alt.Chart:
-    """Shade the space between two columns around each line, in its colour."""
-    inks = dict(zip(key.labels, key.colours))
+    """Shade the space between two columns around each line, in its color."""
+    inks = dict(zip(key.labels, key.colors))
     rows = rows.with_columns(ink=pl.col(by).replace_strict(inks, return_dtype=pl.String))
     shaded = alt.Chart(values(rows)).mark_area(opacity=SHADE, clip=True, **shape)
-    # A colour scale would make the legend as pale.
+    # A color scale would make the legend as pale.
     drawn: alt.Chart = shaded.encode(x, low, alt.Y2(high), alt.Detail(f"{by}:N"), alt.Fill("ink:N", scale=None))
     return drawn
 
@@ -292,13 +292,13 @@ def names_at_ends(
     style: Style,
     along: str = "t",
 ) -> Layered:
-    """Name each line at its right end, in its colour, with names that would overlap moved apart; none without `direct`.
+    """Name each line at its right end, in its color, with names that would overlap moved apart; none without `direct`.
 
     Args:
         rows: The rows of the lines, by time.
         field: Their column on the y axis.
         by: The column with the names.
-        key: The key; it has the names that are `direct`, and their texts and colours.
+        key: The key; it has the names that are `direct`, and their texts and colors.
         axis: The options of the y axis, whose scale has a domain.
         size: The width and height of the panel.
         style: The figure's style.
@@ -314,7 +314,7 @@ def names_at_ends(
         ends[name] = min(max(float(np.interp(edge, times, heights)), 0), height)
     if not ends:
         return []
-    texts, inks = key.shown(style), dict(zip(key.labels, key.colours))
+    texts, inks = key.label_texts(style), dict(zip(key.labels, key.colors))
     names = sorted(ends, key=lambda name: ends[name])
     places = spread([ends[name] for name in names], 1.2 * style.text, height)
     layers: Layered = []
@@ -329,11 +329,11 @@ def names_at_ends(
     return layers
 
 
-def readable(colour: str) -> str:
-    """Return a colour for small type on white: darkened to a contrast of 4.5. Names of colours stay as they are."""
-    if not re.fullmatch("#[0-9a-fA-F]{6}", colour):
-        return colour
-    parts = _parts(colour)
+def readable(color: str) -> str:
+    """Return a color for small type on white: darkened to a contrast of 4.5. Names of colors stay as they are."""
+    if not re.fullmatch("#[0-9a-fA-F]{6}", color):
+        return color
+    parts = _parts(color)
     shades = ([share * part for part in parts] for share in np.linspace(1, 0, 101))
     darkened = next(shade for shade in shades if 1.05 / (luminance(shade) + 0.05) >= CONTRAST)
     return "#" + "".join(f"{int(255 * part):02X}" for part in darkened)
@@ -399,4 +399,4 @@ def few_of_each(rows: pl.DataFrame, names: Sequence[str], by: str, along: str, l
 
 def mark_path(shape: str) -> str:
     """Return a mark for Vega: its name, or its outline if Vega has no name for it."""
-    return _scaled(OUTLINES[shape][0], 2.4) if shape in UNNAMED else shape
+    return _format_scale(OUTLINES[shape][0], 2.4) if shape in UNNAMED else shape

@@ -78,7 +78,7 @@ def results_figures(subject: Subject) -> list[Figure]:
 
 def _regret(subject: Subject) -> Iterator[Figure]:
     results = _results(subject)
-    caption = f"Mean over runs; dotted lines: the best and the worst run. {_told(results)}"
+    caption = f"Mean over runs; dotted lines: the best and the worst run. {_describe_horizons(results)}"
     columns = ("problem", "policy", "t", "runs", "regret", "regret_min", "regret_max")
     chart = regret(results, pool=subject.origin, **subject.look)
     yield Figure("regret", "Regret over time", caption, chart, _data(chart, columns))
@@ -95,7 +95,7 @@ def _bounds(subject: Subject) -> Iterator[Figure]:
 def _accuracy(subject: Subject) -> Iterator[Figure]:
     results = _results(subject)
     best = "the Condorcet winner" if results.notion == "condorcet" else f"a best arm ({results.notion})"
-    caption = f"The share of runs that name {best}, with 95% intervals. {_told(results)}"
+    caption = f"The share of runs that name {best}, with 95% intervals. {_describe_horizons(results)}"
     columns = ("problem", "policy", "t", "runs", "accuracy", "accuracy_low", "accuracy_high")
     chart = accuracy(results, pool=subject.origin, **subject.look)
     yield Figure("accuracy", "Accuracy over time", caption, chart, _data(chart, columns))
@@ -104,13 +104,15 @@ def _accuracy(subject: Subject) -> Iterator[Figure]:
 def _both(subject: Subject) -> Iterator[Figure]:
     results = _results(subject)
     chart = regret_and_accuracy(results, pool=subject.origin, **subject.look)
-    caption = f"Top: mean regret; dotted lines: the best and the worst run. Bottom: accuracy. {_told(results)}"
+    caption = (
+        f"Top: mean regret; dotted lines: the best and the worst run. Bottom: accuracy. {_describe_horizons(results)}"
+    )
     yield Figure("regret_and_accuracy", "Regret and accuracy over time", caption, chart)
 
 
 def _simple_regret(subject: Subject) -> Iterator[Figure]:
     results = _results(subject)
-    caption = f"Simple regret of the recommendation: the median over runs. {_told(results)}"
+    caption = f"Simple regret of the recommendation: the median over runs. {_describe_horizons(results)}"
     chart = simple_regret(results, pool=subject.origin, **subject.look)
     columns = ("problem", "policy", "t", "runs", "simple_regret")
     yield Figure("simple_regret", "Simple regret over time", caption, chart, _data(chart, columns))
@@ -162,7 +164,7 @@ def _with_winner(subject: Subject) -> dict[str, PreferenceMatrix]:
     return {name: matrix for name, matrix in subject.matrices.items() if matrix.condorcet_winner is not None}
 
 
-def _told(results: Results) -> str:
+def _describe_horizons(results: Results) -> str:
     """Say which policies were run with several horizons."""
     counts = results.frame.group_by("policy", maintain_order=True).agg(pl.col("horizon").n_unique())
     policies = [results.name_of(name) for name in counts.filter(pl.col("horizon") > 1)["policy"]]

@@ -1,4 +1,4 @@
-"""The options that figures take: title, labels, colours, width, font, band, legend, ranges and scales of axes."""
+"""The options that figures take: title, labels, colors, width, font, band, legend, ranges and scales of axes."""
 
 import math
 import re
@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import altair as alt
 import polars as pl
 
-from ..errors import InvalidInput, UnknownName, cut
+from ..errors import InvalidInput, UnknownName, shorten
 from ..policies import display_name
 from .fonts import USUAL as FONT
 from .fonts import check_font, font_for, width_of
@@ -38,8 +38,8 @@ class Look(TypedDict, total=False):
         labels: Texts to show instead of the names of policies, arms and problems, the entries of a legend and the
             titles of axes, such as `{"rucb": "RUCB, α = 0.51", "time t": "rounds"}`. Policies have the names that
             papers print by default, and a problem's label is the heading of its panel.
-        colors: Colours by name of policy or legend entry, as `labels`, or a list of colours in their order; of a heat
-            map, the colours of its scale.
+        colors: Colors by name of policy or legend entry, as `labels`, or a list of colors in their order; of a heat
+            map, the colors of its scale.
         width: The width of the whole figure in points, `"column"` (240) or `"page"` (500). Type is then 8 points or
             larger, and panels that do not fit side by side stand below one another.
         font: The name of an installed font.
@@ -120,7 +120,7 @@ class Style:
         """The font of a text: the one that was chosen, otherwise one that has all of its characters."""
         return font_for(text, FONT) if self.font == FONT else self.font
 
-    def showing(self, names: Sequence[str], texts: Iterable[str] = (), painted: Sequence[str] = ()) -> "Style":
+    def for_names(self, names: Sequence[str], texts: Iterable[str] = (), painted: Sequence[str] = ()) -> "Style":
         """This style for a figure of certain names, with a font that has all of their characters.
 
         Args:
@@ -170,10 +170,10 @@ class Style:
         """The name of an arm or a problem, or the title of an axis, as the figure shows it."""
         return self.labels.get(name, name)
 
-    def painted(self, names: Sequence[str], usual: Sequence[str]) -> list[str]:
-        """Return a colour for each name: the given one, otherwise the usual one."""
+    def pick_colors(self, names: Sequence[str], usual: Sequence[str]) -> list[str]:
+        """Return a color for each name: the given one, otherwise the usual one."""
         if isinstance(self.colors, Mapping):
-            return [self.colors.get(name, colour) for name, colour in zip(names, usual)]
+            return [self.colors.get(name, color) for name, color in zip(names, usual)]
         return [*self.colors[: len(usual)], *usual[len(self.colors) :]]
 
     def columns(self, panels: int, most: int) -> int:
@@ -221,8 +221,8 @@ def style_of(
         look: The options.
         bands: The bands that it can show.
         band: The band that it shows by default.
-        direct: Whether it has lines that can be labelled directly.
-        colored: Whether its colours can be chosen.
+        direct: Whether it has lines that can be labeled directly.
+        colored: Whether its colors can be chosen.
         axes: The axes whose range can be chosen, such as `xy`.
         scales: The axes whose scale can be chosen.
 
@@ -235,12 +235,12 @@ def style_of(
     title, font = look.get("title"), look.get("font")
     for name, value in (("title", title), ("font", font)):
         if not isinstance(value, str | None):
-            raise InvalidInput(f"{name} is {cut(value)}: expected text")
+            raise InvalidInput(f"{name} is {shorten(value)}: expected text")
     if font is not None:
         check_font(font)
     legend = look.get("legend", "")
     if legend not in ("direct", "bottom") and "legend" in look:
-        raise InvalidInput(f"legend is {cut(legend)}: expected 'direct' or 'bottom'")
+        raise InvalidInput(f"legend is {shorten(legend)}: expected 'direct' or 'bottom'")
     if legend == "direct" and not direct:
         raise InvalidInput(f"legend is 'direct', but {figure} has no lines to label: leave it out")
     return Style(
@@ -268,7 +268,9 @@ def _range(figure: str, axis: str, look: Mapping[str, Any], known: str) -> tuple
     except (TypeError, ValueError):
         low, high = math.nan, math.nan
     if isinstance(found, str) or not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InvalidInput(f"{name} is {cut(found)}: expected two numbers, the lower one first, such as (1000, 1e6)")
+        raise InvalidInput(
+            f"{name} is {shorten(found)}: expected two numbers, the lower one first, such as (1000, 1e6)"
+        )
     return low, high
 
 
@@ -279,7 +281,7 @@ def _scale(figure: str, axis: str, look: Mapping[str, Any], known: str) -> str |
     if axis not in known:
         raise InvalidInput(f"{name} was given, but {figure} has {_which('scale', known)}: leave it out")
     if found not in SCALES:
-        raise InvalidInput(f"{name} is {cut(found)}: expected 'log' or 'linear'")
+        raise InvalidInput(f"{name} is {shorten(found)}: expected 'log' or 'linear'")
     return str(found)
 
 
@@ -291,7 +293,7 @@ def _labels(labels: object) -> Mapping[str, str]:
     if labels is None:
         return {}
     if not isinstance(labels, Mapping) or not all(isinstance(text, str) for pair in labels.items() for text in pair):
-        raise InvalidInput(f"labels is {cut(labels)}: expected a dict of texts by name, such as {{'rucb': 'RUCB'}}")
+        raise InvalidInput(f"labels is {shorten(labels)}: expected a dict of texts by name, such as {{'rucb': 'RUCB'}}")
     return labels
 
 
@@ -301,19 +303,19 @@ def _colors(figure: str, colors: object, colored: bool) -> Mapping[str, str] | S
     if not colored:
         raise InvalidInput(f"colors was given, but those of {figure} have fixed meanings: leave it out")
     if isinstance(colors, str) or not isinstance(colors, Mapping | Sequence):
-        raise InvalidInput(f"colors is {cut(colors)}: expected a dict of colours by name, or a list of colours")
-    for colour in colors.values() if isinstance(colors, Mapping) else colors:
-        if not isinstance(colour, str) or not _is_colour(colour):
-            raise InvalidInput(f"{cut(colour)} is not a colour: expected one such as '#0072B2' or 'steelblue'")
+        raise InvalidInput(f"colors is {shorten(colors)}: expected a dict of colors by name, or a list of colors")
+    for color in colors.values() if isinstance(colors, Mapping) else colors:
+        if not isinstance(color, str) or not _is_color(color):
+            raise InvalidInput(f"{shorten(color)} is not a color: expected one such as '#0072B2' or 'steelblue'")
     return colors
 
 
-def _is_colour(text: str) -> bool:
-    return bool(re.fullmatch("#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})", text)) or text.lower() in _colour_names()
+def _is_color(text: str) -> bool:
+    return bool(re.fullmatch("#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})", text)) or text.lower() in _color_names()
 
 
 @cache
-def _colour_names() -> frozenset[str]:
+def _color_names() -> frozenset[str]:
     return frozenset(alt.ColorName.resolve_references()["enum"])
 
 
@@ -324,13 +326,13 @@ def _width(width: object) -> float | None:
         return WIDTHS[width]
     if isinstance(width, bool) or not isinstance(width, int | float) or not NARROWEST <= width <= WIDEST:
         expected = f"'column', 'page' or a number of points from {NARROWEST} to {WIDEST:,}"
-        raise InvalidInput(f"width is {cut(width)}: expected {expected}")
+        raise InvalidInput(f"width is {shorten(width)}: expected {expected}")
     return float(width)
 
 
 def _band(figure: str, band: object, bands: Sequence[str]) -> str | None:
     if band is not None and band not in BANDS:
-        raise InvalidInput(f"band is {cut(band)}: expected {', '.join(map(repr, BANDS))} or None")
+        raise InvalidInput(f"band is {shorten(band)}: expected {', '.join(map(repr, BANDS))} or None")
     if band is not None and band not in bands:
         expected = f"expected {' or '.join(map(repr, bands))}, or None" if bands else "leave it out"
         raise InvalidInput(f"{figure} has no band {band!r}: {expected}")

@@ -15,9 +15,9 @@ import polars as pl
 from .. import theory
 from ..errors import InvalidInput
 from ..preference import PreferenceMatrix
-from ..results import Results, as_results, ordered
+from ..results import Results, as_results, order_rows
 from . import charts, legends
-from .charts import GREY, Layered, Options
+from .charts import GRAY, Layered, Options
 from .look import BANDS, AxisLook, Look, Style, style_of
 from .selection import alpha_of, ends, only, power, refuse_other_notions, unique
 
@@ -54,7 +54,7 @@ class Row(NamedTuple):
         column: The quantity.
         key: The entries of the legend.
         axis: The options of the y axis, by a problem's points.
-        layers: Draws the points of a problem, with the colours of the figure's legend.
+        layers: Draws the points of a problem, with the colors of the figure's legend.
         style: The figure's style.
         names: What `labels` may be about, besides the entries of the legend.
         title: The title of a figure of just this quantity.
@@ -144,8 +144,10 @@ def _row_of_regret(
     def layers(here: pl.DataFrame, x: alt.X, y: YOf, key: legends.Key) -> Layered:
         found = _spread(here, x, y, key, band, axis(here), style)
         for (theorem,), rows in drawn.filter(problem=here["problem"][0]).group_by("theorem", maintain_order=True):
-            line = alt.Chart(charts.values(rows)).mark_line(strokeWidth=1.5, strokeDash=DASHES[theorem], **cut(style))
-            found.append(line.encode(x, y("bound:Q"), key.colour("label")))
+            line = alt.Chart(charts.values(rows)).mark_line(
+                strokeWidth=1.5, strokeDash=DASHES[theorem], **clip_options(style)
+            )
+            found.append(line.encode(x, y("bound:Q"), key.color("label")))
         return [*found, *legends.lines(here, x, y("regret:Q"), key, "policy", style)]
 
     x, y = (one.scale or "log" for one in (style.x, style.y))
@@ -165,7 +167,7 @@ def with_notion(text: str, notions: Sequence[str]) -> str:
     return f"{text} ({', '.join(PROPER.get(notion, notion) for notion in notions)})" if notions else text
 
 
-def cut(style: Style) -> Options:
+def clip_options(style: Style) -> Options:
     """The options of a mark that ends at the edges of the panel, if ranges of axes were chosen."""
     return {"clip": True} if style.is_cut else {}
 
@@ -178,8 +180,8 @@ def _spread(
         return []
     low, high = SPREADS[band]
     if band == "minmax":
-        runs = alt.Chart(charts.values(here)).mark_line(strokeWidth=1.2, strokeDash=DOTTED, **cut(style))
-        return [runs.encode(x, y(f"{edge}:Q"), key.colour("policy")) for edge in (low, high)]
+        runs = alt.Chart(charts.values(here)).mark_line(strokeWidth=1.2, strokeDash=DOTTED, **clip_options(style))
+        return [runs.encode(x, y(f"{edge}:Q"), key.color("policy")) for edge in (low, high)]
     floor = axis["scale"].domain[0]  # an interval that reaches down to 0 has no end on a logarithmic axis
     rows = here.drop_nulls(["regret", high]).with_columns(pl.col(low).fill_null(floor))
     return [legends.area(rows, x, y(f"{low}:Q"), high, key, "policy")]
@@ -258,13 +260,13 @@ def _notes(points: pl.DataFrame, promised: pl.DataFrame, drawn: pl.DataFrame, st
 def _key_of_regret(points: pl.DataFrame, band: str | None, drawn: pl.DataFrame, style: Style) -> legends.Key:
     key = key_of_policies(points, style)
     if band == "minmax":
-        key = key.with_entry(BANDS[band], GREY, legends.line_glyph(dash=DOTTED))
+        key = key.with_entry(BANDS[band], GRAY, legends.line_glyph(dash=DOTTED))
     elif band is not None:
         key = legends.with_band(key, BANDS[band])
     for label, policy, theorem in drawn.select("label", "policy", "theorem").unique(maintain_order=True).rows():
-        colour = key.colours[key.labels.index(policy)]
+        color = key.colors[key.labels.index(policy)]
         text = f"Theorem {theorem}, {style.policy(policy)}"
-        key = key.with_entry(label, colour, legends.line_glyph(dash=DASHES[theorem]), text)
+        key = key.with_entry(label, color, legends.line_glyph(dash=DASHES[theorem]), text)
     return key
 
 
@@ -363,7 +365,7 @@ def _bars(rows: pl.DataFrame, x: alt.X, y: YOf, key: legends.Key, style: Style, 
         row, aside = rows[place], step * (place - (len(rows) - 1) / 2)
         if style.band:
             bar = alt.Chart(charts.values(row)).mark_rule(strokeWidth=1, xOffset=aside)
-            found.append(bar.encode(x, y("accuracy_low:Q"), alt.Y2("accuracy_high"), key.colour("policy")))
+            found.append(bar.encode(x, y("accuracy_low:Q"), alt.Y2("accuracy_high"), key.color("policy")))
         for layer in legends.lines(row, x, y("accuracy:Q"), key, "policy", style):
             layer.mark.xOffset = aside
             found.append(layer)
@@ -388,7 +390,7 @@ def _winner(notions: set[str]) -> str:
 def over_runs(results: Results, columns: list[str]) -> pl.DataFrame:
     """Select columns of the summary at the times that count (see `regret_points`), in the order of the results."""
     results = as_results(results)
-    return at_times(results.frame, results.summarise(), columns)
+    return at_times(results.frame, results.summarize(), columns)
 
 
 def at_times(frame: pl.DataFrame, summary: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
@@ -401,7 +403,7 @@ def at_times(frame: pl.DataFrame, summary: pl.DataFrame, columns: list[str]) -> 
         summary.with_columns(fresh=horizon.n_unique().over("problem", "policy") > 1)
         .filter(t >= start, ~fresh | (t == horizon))
         .with_columns(marked=fresh | (pl.len().over("problem", "policy") == 1))
-        .sort(ordered(frame, "problem"), ordered(frame, "policy"), "t")
+        .sort(order_rows(frame, "problem"), order_rows(frame, "policy"), "t")
         .select("problem", "arms", "policy", "horizon", "t", "runs", *columns, "fresh", "marked")
     )
 
@@ -423,10 +425,10 @@ def panels(rows: Sequence[Row], pool: str, times: TimesOf | None = None) -> Char
         pool: The name of the matrix that the problems' arms were drawn from, for the title.
         times: The x axis; by default that of `time_axis`.
     """
-    points, key = rows[0].points, merged([row.key for row in rows])
+    points, key = rows[0].points, merge_legends([row.key for row in rows])
     known = [*key.labels, *(name for row in rows for name in row.names)]
     notes = [note for row in rows for note in row.notes]
-    style = rows[0].style.showing(known, notes, painted=unique(points, "policy"))
+    style = rows[0].style.for_names(known, notes, painted=unique(points, "policy"))
     problems = unique(points, "problem")
     usual = (charts.WIDTH, charts.HEIGHT) if len(problems) == 1 else PANEL
     columns = columns_of(len(problems), len(rows), style)
@@ -449,19 +451,19 @@ def panels(rows: Sequence[Row], pool: str, times: TimesOf | None = None) -> Char
             alike = place % columns and left == row.axis(here)["title"]
             drawn = row.layers(here, x, partial(alt.Y, **(own | {"title": None} if alike else own)), key)
             drawn += legends.names_at_ends(here, row.column, "policy", key, own, (width, height), row.style)
-            panel = charts.layered(*drawn, legend, width=width, height=height)
-            found.append((heading_of(here, style) if level == 0 else "", panel))
-        return finished(rows, charts.side_by_side(found, style, columns), notes, pool, style)
+            panel = charts.layer_charts(*drawn, legend, width=width, height=height)
+            found.append((format_heading(here, style) if level == 0 else "", panel))
+        return finish_chart(rows, charts.side_by_side(found, style, columns), notes, pool, style)
 
     return charts.fit(draw, usual[0], style, columns)
 
 
-def merged(keys: Sequence[legends.Key]) -> legends.Key:
+def merge_legends(keys: Sequence[legends.Key]) -> legends.Key:
     """One legend with the entries of several."""
     key = keys[0]
     for other in keys[1:]:
-        for label, colour, glyph, text in zip(other.labels, other.colours, other.glyphs, other.texts or other.labels):
-            key = key if label in key.labels else key.with_entry(label, colour, glyph, text)
+        for label, color, glyph, text in zip(other.labels, other.colors, other.glyphs, other.texts or other.labels):
+            key = key if label in key.labels else key.with_entry(label, color, glyph, text)
     return key
 
 
@@ -488,13 +490,13 @@ def time_axis(here: pl.DataFrame, is_lowest: bool, style: Style) -> Options:
     return axis if is_lowest else axis | {"title": ""}
 
 
-def heading_of(points: pl.DataFrame, style: Style) -> str:
+def format_heading(points: pl.DataFrame, style: Style) -> str:
     """The heading of a problem's panel."""
     name = points["problem"][0]
-    return style.labels.get(name) or " · ".join([*named(points), *size(points)])
+    return style.labels.get(name) or " · ".join([*problem_name(points), *size(points)])
 
 
-def named(points: pl.DataFrame) -> list[str]:
+def problem_name(points: pl.DataFrame) -> list[str]:
     """The problem's name, unless it only repeats the number of arms, as `16 arms` does."""
     name, arms = points.select("problem", "arms").row(0)
     return [] if name == f"{arms} arms" else [name]
@@ -506,7 +508,7 @@ def size(points: pl.DataFrame) -> list[str]:
     return [] if arms is None else [f"K = {arms}"]
 
 
-def finished(rows: Sequence[Row], chart: Chart, notes: list[str], pool: str, style: Style) -> Chart:
+def finish_chart(rows: Sequence[Row], chart: Chart, notes: list[str], pool: str, style: Style) -> Chart:
     """Add a title that says what was run, and from which pool the arms were drawn."""
     points = rows[0].points
     horizons = charts.span(points["horizon"])
@@ -514,12 +516,12 @@ def finished(rows: Sequence[Row], chart: Chart, notes: list[str], pool: str, sty
     shown = "arms" if pool else ""
     if points["problem"].n_unique() == 1:
         shown = style.label(points["problem"][0])
-        below = " · ".join([*size(points), below]) if named(points) else below
+        below = " · ".join([*size(points), below]) if problem_name(points) else below
     first, *others = [row.title for row in rows]
     title = " and ".join([first, *map(str.lower, others)])
     title += f" on {shown}" * bool(shown) + f" of {pool}" * bool(pool)
     said = " ".join(row.description for row in rows)
-    return charts.titled(chart, title, [below, *notes], f"{title}: {below}. {said}", style)
+    return charts.add_title(chart, title, [below, *notes], f"{title}: {below}. {said}", style)
 
 
 def last(points: pl.DataFrame, column: str, digits: str, style: Style) -> str:

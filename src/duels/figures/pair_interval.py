@@ -14,11 +14,11 @@ from ..preference import Arm
 from ..problems import as_matrix
 from ..results import Results, as_results
 from . import charts
-from .charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, Layered
+from .charts import BLACK, BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, Layered
 from .legends import Key, line_glyph
 from .look import Look, Style, style_of
 from .over_time import TIME
-from .selection import MatrixLike, alpha_of, called, matrix_of, of_run, power
+from .selection import MatrixLike, alpha_of, format_arm, matrix_of, of_run, power
 
 DELTA = 0.05  # of C(δ)
 TAILS, FEWEST = 5, 4  # graphs in the appendix's form, and duels at the first of them
@@ -58,7 +58,7 @@ def intervals(
     style = style_of("intervals", look, colored=False)
     points = interval_points(results, matrix, pair=pair, run=run, policy=policy)
     one, arms = points.row(0, named=True), as_matrix(matrix).arms
-    i, j = called(style.label(one["first"])), called(style.label(one["second"]))
+    i, j = format_arm(style.label(one["first"])), format_arm(style.label(one["second"]))
     graphs = None if tails is False else tail_points(points, () if tails is True else tails)
     drawn = points.filter(pl.col("duels") > 0) if points["duels"].max() else points
     usual = (charts.WIDTH * 1.5, charts.HEIGHT) if graphs is None else (charts.WIDTH * 2, charts.HEIGHT * 1.4)
@@ -75,9 +75,9 @@ def intervals(
 
     notes = [
         f"{style.policy(one['policy'])} on {style.label(one['problem'])}, run {run} · p = {one['p']:.4g}",
-        _settling(points),
+        _describe_settling(points),
     ]
-    layers = _layers(drawn, _settled(points), x, y, style)
+    layers = _layers(drawn, _find_settled(points), x, y, style)
     if graphs is not None:
         layers += _upright(graphs, x, alt.X("right:Q", **axis), y, points["t"][-1], style)
         notes.append("above each graph its green area: Chernoff and Hoeffding's bound on the chance that p is outside")
@@ -85,12 +85,12 @@ def intervals(
     notes.append(_lemma(one["policy"], arms))
     key = _key(points)
     names = [one["first"], one["second"], one["policy"], one["problem"], *key.labels, TIME, probability]
-    style = style.showing(names, notes)
+    style = style.for_names(names, notes)
 
     def draw(width: float) -> alt.LayerChart:
         height = charts.height_of(width, usual, style)
-        chart = charts.layered(*layers, key.layer(width, style), width=width, height=height)
-        return charts.titled(chart, f"The interval of {i} against {j}", notes, style=style)
+        chart = charts.layer_charts(*layers, key.layer(width, style), width=width, height=height)
+        return charts.add_title(chart, f"The interval of {i} against {j}", notes, style=style)
 
     return charts.fit(draw, usual[0], style)
 
@@ -172,15 +172,15 @@ def _graph(t: int, n: float, mean: float, upper: float) -> pl.DataFrame:
 
 def _key(points: pl.DataFrame) -> Key:
     key = Key().with_entry("interval [l, u]", BLUE, line_glyph()).with_entry("mean μ", ORANGE, line_glyph())
-    key = key.with_entry("true p", BLACK, line_glyph(dash=DASHED)).with_entry("compared", GREY, TICK)
+    key = key.with_entry("true p", BLACK, line_glyph(dash=DASHED)).with_entry("compared", GRAY, TICK)
     if not points["holds"].all():
         key = key.with_entry("p is outside", VERMILION, UPRIGHT)
-    for t in _settled(points)["t"]:
+    for t in _find_settled(points)["t"]:
         key = key.with_entry(f"T = {t:,}", PURPLE, line_glyph(dash=DOTTED))
     return key
 
 
-def _settled(points: pl.DataFrame) -> pl.DataFrame:
+def _find_settled(points: pl.DataFrame) -> pl.DataFrame:
     """Select the row of T; none if p was never outside."""
     return points.filter("settled").head(0 if points["holds"].all() else 1)
 
@@ -196,7 +196,7 @@ def _layers(points: pl.DataFrame, settled: pl.DataFrame, x: alt.X, y: Y, style: 
         edge.encode(x, y("upper")),
         met.mark_line(color=ORANGE, interpolate="step-after", strokeWidth=style.stroke).encode(x, y("mean")),
         base.mark_line(color=BLACK, strokeDash=DASHED, strokeWidth=0.6 * style.stroke).encode(x, y("p")),
-        compared.mark_tick(color=GREY, height=8, thickness=0.7, yOffset=-5).encode(x, y=alt.value("height")),
+        compared.mark_tick(color=GRAY, height=8, thickness=0.7, yOffset=-5).encode(x, y=alt.value("height")),
         start.mark_rule(color=PURPLE, strokeDash=DOTTED, strokeWidth=style.stroke).encode(x),
     ]
 
@@ -244,7 +244,7 @@ def _area(graph: dict[str, float]) -> str:
     return f"{graph['area']:.2g}" + (f" (×{graph['times']:,.0f})" if graph["times"] > 1 else "")
 
 
-def _settling(points: pl.DataFrame) -> str:
+def _describe_settling(points: pl.DataFrame) -> str:
     held = points.filter("settled")["t"]
     if not len(held):
         return f"at the last recorded time, t = {points['t'][-1]:,}, p is outside"

@@ -59,13 +59,13 @@ def regret_quantiles(
     points = quantile_points(results, matrix, t=t, policy=policy)
     matrix, one = as_matrix(matrix), points.row(0, named=True)
     alpha, least, most = rucb_alpha(one["policy"]), *ends(points["regret"])
-    curve = _bound(matrix, one["t"], alpha, len(points), TOO_HIGH * most)
+    curve = _compute_bound(matrix, one["t"], alpha, len(points), TOO_HIGH * most)
     levels = {MEAN: float(points["regret"].to_numpy().mean())}
     if alpha > 1:
         levels[EXPECTED] = float(theory.expected_regret_bound(matrix, one["t"], alpha))
     highest = max([most, *curve["bound"], *levels.values()]) * 1.5
     axis = charts.log_axis(style.label(REGRET), least / 1.5, highest)
-    found, mean, bound, expected = style.painted((FOUND, MEAN, BOUND, EXPECTED), (BLUE, BLUE, VERMILION, VERMILION))
+    found, mean, bound, expected = style.pick_colors((FOUND, MEAN, BOUND, EXPECTED), (BLUE, BLUE, VERMILION, VERMILION))
     key = legends.Key((FOUND, MEAN), (found, mean), (line_glyph(), line_glyph(dash=DASHED)))
     if len(curve):
         key = key.with_entry(BOUND, bound, line_glyph())
@@ -78,7 +78,7 @@ def regret_quantiles(
     below = f"{style.policy(one['policy'])}, K = {matrix.arms} · {len(points)} runs, t = {one['t']:,}"
     notes = [below, *_notes(matrix, alpha, curve)]
     names = [*key.labels, one["policy"], one["problem"], QUANTILE, REGRET]
-    style = style.showing(names, notes, painted=(FOUND, MEAN, BOUND, EXPECTED))
+    style = style.for_names(names, notes, painted=(FOUND, MEAN, BOUND, EXPECTED))
 
     def draw(width: float) -> alt.LayerChart:
         height = charts.height_of(width, (charts.WIDTH, charts.HEIGHT), style)
@@ -87,10 +87,10 @@ def regret_quantiles(
             areas.encode(x, alt.X2("high"), y, alt.Y2Value(height)),
             steps.mark_line(interpolate="step-after", color=found).encode(x, y),
             alt.Chart(charts.values(curve)).mark_line(color=bound).encode(x, alt.Y("bound:Q", **axis)),
-            rules.mark_rule(strokeDash=DASHED, strokeWidth=1.5).encode(alt.Y("level:Q", **axis), key.colour("label")),
+            rules.mark_rule(strokeDash=DASHED, strokeWidth=1.5).encode(alt.Y("level:Q", **axis), key.color("label")),
         ]
-        chart = charts.layered(*layers, key.layer(width, style), width=width, height=height)
-        return charts.titled(chart, f"Quantiles of the regret on {style.label(one['problem'])}", notes, style=style)
+        chart = charts.layer_charts(*layers, key.layer(width, style), width=width, height=height)
+        return charts.add_title(chart, f"Quantiles of the regret on {style.label(one['problem'])}", notes, style=style)
 
     return charts.fit(draw, charts.WIDTH, style)
 
@@ -113,7 +113,7 @@ def quantile_points(
     return rows.sort("regret", maintain_order=True).select(columns)
 
 
-def _bound(matrix: PreferenceMatrix, t: int, alpha: float, runs: int, highest: float) -> pl.DataFrame:
+def _compute_bound(matrix: PreferenceMatrix, t: int, alpha: float, runs: int, highest: float) -> pl.DataFrame:
     """Compute H_t up to the highest value to draw, or a quarter of a run before q = 1, where it is infinite."""
     low = (1 - 0.25 / runs) * (1 - np.linspace(1, 0, 200) ** 3)
     curve = pl.DataFrame({"low": low, "bound": _quantile_bound(matrix, t, alpha, low)})

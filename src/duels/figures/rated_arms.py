@@ -24,7 +24,7 @@ def ratings(table: pl.DataFrame, *, most: int = 30, **look: Unpack[Look]) -> alt
     Args:
         table: What `duels.ratings` returned, without `by` or filtered to one of its values.
         most: How many arms to show; the others are left out, and the subtitle says so.
-        **look: How the figure looks: see `Look`. `colors` is a list of one colour.
+        **look: How the figure looks: see `Look`. `colors` is a list of one color.
 
     Raises:
         InvalidInput: If the table is another one, or an option is wrong.
@@ -34,8 +34,8 @@ def ratings(table: pl.DataFrame, *, most: int = 30, **look: Unpack[Look]) -> alt
     if most < 1:
         raise InvalidInput(f"most is {most}: expected how many arms to show, from 1 on")
     shown = points.head(most)
-    order, (color,) = shown["arm"].to_list(), style.painted(["rating"], [charts.BLUE])
-    style = style.showing([*order, "rating"], painted=["rating"])
+    order, (color,) = shown["arm"].to_list(), style.pick_colors(["rating"], [charts.BLUE])
+    style = style.for_names([*order, "rating"], painted=["rating"])
     ends = [*shown["from"], *shown["to"]]
     room = 0.04 * ((max(ends) - min(ends)) or 1)
     scale = alt.Scale(domain=[min(ends) - room, max(ends) + room], nice=False, zero=False)
@@ -66,8 +66,8 @@ def ratings(table: pl.DataFrame, *, most: int = 30, **look: Unpack[Look]) -> alt
             if shown[side].any():
                 arrows = alt.Chart(charts.table(shown.filter(side))).mark_point(color=color, filled=True, opacity=1)
                 layers.append(arrows.encode(y, x=f"{column}:Q", shape=alt.value(shape), size=alt.value(28)))
-        whole = charts.layered(*layers, width=width, height=alt.Step(step))
-        return charts.titled(whole, "Ratings and their intervals", " · ".join(below), said, style)
+        whole = charts.layer_charts(*layers, width=width, height=alt.Step(step))
+        return charts.add_title(whole, "Ratings and their intervals", " · ".join(below), said, style)
 
     return charts.fit(draw, WIDTH, style)
 

@@ -26,8 +26,8 @@ def win_rates(table: pl.DataFrame, *, most: int = 30, **look: Unpack[Look]) -> a
         InvalidInput: If the table is another one, or an option is wrong.
     """
     style = style_of("win_rates", look)
-    points, order, below = _shown(table, most)
-    style = style.showing(order)
+    points, order, below = _select_arms(table, most)
+    style = style.for_names(order)
     _, reach = ends((points["predicted"] - 0.5).abs())
     cells = charts.probabilities("predicted", reach or 0.5, ["row beats", "column"], style)
     said = f"Heat map of the predicted probability that the arm of the row beats that of the column. {below}."
@@ -36,7 +36,7 @@ def win_rates(table: pl.DataFrame, *, most: int = 30, **look: Unpack[Look]) -> a
         grid = charts.grid_of(len(order), points["predicted"], cells, style, width)
         chart = charts.heat_map(points, order, "predicted", cells, "", style, grid)
         notes = below + " · numbers in percent" * grid.is_brief
-        return charts.titled(chart, "Predicted win rates", notes, said, style)
+        return charts.add_title(chart, "Predicted win rates", notes, said, style)
 
     return charts.fit(draw, charts.CELLS, style)
 
@@ -53,8 +53,8 @@ def duel_counts(table: pl.DataFrame, *, most: int = 30, **look: Unpack[Look]) ->
         InvalidInput: If the table is another one, has no votes, or an option is wrong.
     """
     style = style_of("duel_counts", look)
-    points, order, below = _shown(table, most)
-    style = style.showing(order)
+    points, order, below = _select_arms(table, most)
+    style = style.for_names(order)
     met = points.filter(pl.col("duels") > 0)
     if not len(met):
         raise InvalidInput("no pair of these arms has a vote: expected some")
@@ -65,12 +65,12 @@ def duel_counts(table: pl.DataFrame, *, most: int = 30, **look: Unpack[Look]) ->
     def draw(width: float) -> alt.LayerChart:
         grid = charts.grid_of(len(order), met["duels"], cells, style, width)
         chart = charts.heat_map(met, order, "duels", cells, "", style, grid)
-        return charts.titled(chart, "Votes on each pair", below, said, style)
+        return charts.add_title(chart, "Votes on each pair", below, said, style)
 
     return charts.fit(draw, charts.CELLS, style)
 
 
-def _shown(table: pl.DataFrame, most: int) -> tuple[pl.DataFrame, list[str], str]:
+def _select_arms(table: pl.DataFrame, most: int) -> tuple[pl.DataFrame, list[str], str]:
     """The cells of the best arms, these arms, and how many they are."""
     if not isinstance(table, pl.DataFrame) or not {*COLUMNS} <= {*table.columns} or not len(table):
         raise InvalidInput(f"expected the table that duels.rating.win_rates returned, with {', '.join(COLUMNS)}")

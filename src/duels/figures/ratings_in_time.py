@@ -19,7 +19,7 @@ COLORS = (
     charts.ORANGE,
     charts.SKY,
     charts.BLACK,
-    charts.GREY,
+    charts.GRAY,
 )
 
 
@@ -29,7 +29,7 @@ def ratings_over_time(table: pl.DataFrame, *, most: int = 8, **look: Unpack[Look
     Args:
         table: What `duels.rating.ratings_over_time` returned.
         most: How many arms to show, up to 8: those with the best last rating.
-        **look: How the figure looks: see `Look`. `colors` gives each arm its colour, by name or in order.
+        **look: How the figure looks: see `Look`. `colors` gives each arm its color, by name or in order.
 
     Raises:
         InvalidInput: If the table is another one, or an option is wrong.
@@ -46,11 +46,11 @@ def ratings_over_time(table: pl.DataFrame, *, most: int = 8, **look: Unpack[Look
     finite = points.with_columns(
         pl.when(pl.col(one).is_finite()).then(pl.col(one)).alias(one) for one in ("lower", "upper")
     )
-    style = style.showing([*order, "rating", "period"], painted=order)
+    style = style.for_names([*order, "rating", "period"], painted=order)
     many = table["arm"].n_unique()
     below = charts.count(many, "arm") if len(order) == many else f"the best {len(order)} of {many} arms"
     said = f"Ratings over time as lines, their intervals as bands. {below}, at the end: {', '.join(order)}."
-    colors = style.painted(order, COLORS)
+    colors = style.pick_colors(order, COLORS)
 
     def draw(width: float) -> alt.LayerChart:
         names = charts.label_of(order, style, style.text)[0]
@@ -69,7 +69,7 @@ def ratings_over_time(table: pl.DataFrame, *, most: int = 8, **look: Unpack[Look
         band = base.mark_area(opacity=0.15).encode(y=alt.Y("lower:Q", **axis), y2="upper:Q")
         tip = ["arm:N", "period:T", "rating:Q", "lower:Q", "upper:Q"]
         line = base.mark_line(point=True).encode(y=alt.Y("rating:Q", **axis), tooltip=tip)
-        chart = charts.layered(band, line, width=width, height=charts.height_of(width, SIZE, style))
-        return charts.titled(chart, "Ratings over time", below, said, style)
+        chart = charts.layer_charts(band, line, width=width, height=charts.height_of(width, SIZE, style))
+        return charts.add_title(chart, "Ratings over time", below, said, style)
 
     return charts.fit(draw, SIZE[0], style)

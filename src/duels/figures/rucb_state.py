@@ -14,7 +14,7 @@ from ..preference import Arm, PreferenceMatrix
 from ..problems import as_matrix
 from ..results import Results, as_results
 from . import charts
-from .charts import BLACK, BLUE, GREY, VERMILION, Options
+from .charts import BLACK, BLUE, GRAY, VERMILION, Options
 from .legends import most_columns
 from .look import Look, Style, style_of
 from .selection import MatrixLike, at, matrix_of, of_run, rucb_alpha
@@ -24,8 +24,8 @@ SIZE = 560  # pixels for all blocks
 ENTRY, BESIDE = 24, 44  # points of a legend's entry beside its text, and of a figure beside its blocks and names
 SPACING = 3  # points between blocks
 AHEAD, OPEN, BEHIND = "row is ahead", "open", "row is behind"
-COLOURS = {AHEAD: BLUE, OPEN: GREY, BEHIND: VERMILION}
-TINTS = {AHEAD: 0.16, OPEN: 0.06, BEHIND: 0.16}  # of a block in its colour
+COLORS = {AHEAD: BLUE, OPEN: GRAY, BEHIND: VERMILION}
+TINTS = {AHEAD: 0.16, OPEN: 0.06, BEHIND: 0.16}  # of a block in its color
 
 
 def state(
@@ -40,8 +40,8 @@ def state(
 ) -> alt.FacetChart:
     """Draw the state of RUCB at time t: in each block the interval of the row's arm against the column's, a dot at p.
 
-    A block has the colour of its verdict: the row is ahead, behind, or it is open. An arm with a block in which it is
-    behind is out; the others are potential champions and have an arrow. Blocks are centred on ½, and reach as far as
+    A block has the color of its verdict: the row is ahead, behind, or it is open. An arm with a block in which it is
+    behind is out; the others are potential champions and have an arrow. Blocks are centered on ½, and reach as far as
     the probabilities and half of the intervals do.
 
     Args:
@@ -70,13 +70,13 @@ def state(
         f"► potential champion: behind none of the {total} arms, u ≥ ½",
     ]
 
-    style = style.showing([*names, one["policy"], *COLOURS], notes, painted=[*COLOURS])
+    style = style.for_names([*names, one["policy"], *COLORS], notes, painted=[*COLORS])
 
     def draw(width: float) -> alt.FacetChart:
         side = max(34, min(84, SIZE // len(names))) if style.width is None else max(12.0, width / len(names))
         rows, columns = _headers(points, names, side, style)
         chart = _block(points, side, reach, style).facet(row=rows, column=columns, spacing=SPACING)
-        return charts.titled(chart, "What RUCB holds of each pair", notes, style=style)
+        return charts.add_title(chart, "What RUCB holds of each pair", notes, style=style)
 
     return charts.fit(draw, SIZE, style)
 
@@ -167,28 +167,28 @@ def _block(points: pl.DataFrame, side: float, reach: float, style: Style) -> alt
         "axis": alt.Axis(values=[0.5], labelExpr="'½'", grid=False, title=None),
         "scale": alt.Scale(domain=ends, nice=False),
     }
-    columns = len(COLOURS)
+    columns = len(COLORS)
     if style.width is not None:
-        texts = [style.extent(style.label(verdict), style.text) for verdict in COLOURS]
+        texts = [style.extent(style.label(verdict), style.text) for verdict in COLORS]
         names = [style.extent(f"► {style.label(name)}", style.large, bold=True) for name in points["row"].unique()]
         columns = most_columns([ENTRY + text for text in texts], style.width - BESIDE - max(names))
-    said = json.dumps({verdict: style.label(verdict) for verdict in COLOURS}, ensure_ascii=False)
-    shown: Options = {"labelExpr": f"{said}[datum.label]"} if set(COLOURS) & set(style.labels) else {}
+    said = json.dumps({verdict: style.label(verdict) for verdict in COLORS}, ensure_ascii=False)
+    shown: Options = {"labelExpr": f"{said}[datum.label]"} if set(COLORS) & set(style.labels) else {}
     legend = alt.Legend(title=None, orient="bottom", columns=columns, symbolType="stroke", symbolStrokeWidth=4, **shown)
-    painted = style.painted(list(COLOURS), list(COLOURS.values()))
-    colour = alt.Color("verdict:N", scale=alt.Scale(domain=list(COLOURS), range=painted), legend=legend)
+    painted = style.pick_colors(list(COLORS), list(COLORS.values()))
+    color = alt.Color("verdict:N", scale=alt.Scale(domain=list(COLORS), range=painted), legend=legend)
     base, middle = alt.Chart(), alt.value(side / 2)
     across = {"x": alt.value(0), "x2": alt.value(side)}
     different = base.transform_filter("datum.row !== datum.column")
     tints = different.mark_rect(aria=False).encode(
-        colour, **across, y=alt.value(0), y2=alt.value(side), opacity=alt.Opacity("tint:Q", scale=None)
+        color, **across, y=alt.value(0), y2=alt.value(side), opacity=alt.Opacity("tint:Q", scale=None)
     )
     bars = different.mark_rule(strokeWidth=max(3, side / 9), clip=True)
     dots = different.mark_point(filled=True, color=BLACK, opacity=1, size=max(8, side / 3), clip=True)
-    return charts.layered(
+    return charts.layer_charts(
         tints,
-        base.mark_rule(strokeDash=(2, 2), color=GREY).encode(**across, y=alt.datum(0.5, **axis)),
-        bars.encode(alt.Y("lower:Q", **axis), alt.Y2("upper"), colour, x=middle),
+        base.mark_rule(strokeDash=(2, 2), color=GRAY).encode(**across, y=alt.datum(0.5, **axis)),
+        bars.encode(alt.Y("lower:Q", **axis), alt.Y2("upper"), color, x=middle),
         dots.encode(alt.Y("p:Q", **axis), x=middle),
         data=charts.values(points.with_columns(tint=pl.col("verdict").replace_strict(TINTS))),
         width=side,

@@ -90,7 +90,7 @@ def without_repeats(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
 @cache
 def alpha_of(policy: str) -> float | None:
     """Return the α of a policy for which the bounds of `theory` hold; None for other policies."""
-    name, given = specs.split(policy, "policy")
+    name, given = specs.split_spec(policy, "policy")
     if name not in BUILT_IN:
         return None  # results have only the name of a user's policy
     chosen = find_policy(name)
@@ -108,7 +108,7 @@ def rucb_alpha(policy: str) -> float:
     return alpha
 
 
-def called(name: str) -> str:
+def format_arm(name: str) -> str:
     """Write an arm's name as in a sentence."""
     return f"arm {name}" if name.isdigit() else name
 

@@ -44,10 +44,10 @@ def condorcet_probability(
     axis: charts.Options = {"title": style.label(PROBABILITY), "scale": alt.Scale(domain=style.y.range or (0, 1))}
     y: Callable[[str], alt.Y] = partial(alt.Y, **axis)
     names, usual = [CONDORCET, ORDERED], [charts.VERMILION, charts.BLUE]
-    style = style.showing([*names, SIZE, PROBABILITY], painted=names)
+    style = style.for_names([*names, SIZE, PROBABILITY], painted=names)
     key = legends.key_of(names, names, usual, style, [style.label(name) for name in names])
     estimated = points.filter(~pl.col("exact"))
-    band = alt.Chart(charts.values(estimated)).mark_area(color=key.colours[1], opacity=0.2, clip=True)
+    band = alt.Chart(charts.values(estimated)).mark_area(color=key.colors[1], opacity=0.2, clip=True)
     shades = [band.encode(x, y("lower:Q"), alt.Y2("upper"))] if style.band else []
     lines = legends.lines(points, x, y("probability:Q"), key, "assumption", style)
     least = points.filter(assumption=CONDORCET).sort("probability", "size").row(0, named=True)
@@ -63,8 +63,8 @@ def condorcet_probability(
     def draw(width: float) -> alt.LayerChart:
         height = charts.height_of(width, (charts.WIDTH, charts.HEIGHT), style)
         names = legends.names_at_ends(points, "probability", "assumption", key, axis, (width, height), style, "size")
-        chart = charts.layered(*shades, *lines, *names, key.layer(width, style), width=width, height=height)
-        return charts.titled(chart, f"Assumptions on random subsets of {matrix.name}", below, description, style)
+        chart = charts.layer_charts(*shades, *lines, *names, key.layer(width, style), width=width, height=height)
+        return charts.add_title(chart, f"Assumptions on random subsets of {matrix.name}", below, description, style)
 
     return charts.fit(draw, charts.WIDTH, style)
 

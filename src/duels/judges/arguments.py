@@ -3,7 +3,7 @@
 import math
 from typing import TypeGuard
 
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, shorten
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -18,7 +18,7 @@ def check_timeout(timeout: object) -> float:
         InvalidInput: If it is not.
     """
     if not is_number(timeout) or timeout == 0:
-        raise InvalidInput(f"timeout is {cut(timeout)}: expected a positive number of seconds")
+        raise InvalidInput(f"timeout is {shorten(timeout)}: expected a positive number of seconds")
     return float(timeout)
 
 
@@ -30,4 +30,4 @@ def check_criteria(criteria: object) -> str | None:
     """
     if criteria is None or (isinstance(criteria, str) and criteria.strip()):
         return criteria
-    raise InvalidInput(f"criteria is {cut(criteria)}: expected text, such as 'The shorter answer is better.'")
+    raise InvalidInput(f"criteria is {shorten(criteria)}: expected text, such as 'The shorter answer is better.'")

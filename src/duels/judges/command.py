@@ -8,7 +8,7 @@ import shlex
 import shutil
 import signal
 
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, shorten
 from .arguments import check_criteria, check_timeout
 from .questions import ANSWERS, Answer, JudgeError, clean
 
@@ -42,11 +42,13 @@ def command(line: str, *, criteria: str | None = None, timeout: float = 120.0) -
     try:
         words = shlex.split(line) if isinstance(line, str) else []
     except ValueError as error:
-        raise InvalidInput(f"command is {cut(line)}, which cannot be split into words: {error}") from None
+        raise InvalidInput(f"command is {shorten(line)}, which cannot be split into words: {error}") from None
     if not words:
-        raise InvalidInput(f"command is {cut(line)}: expected a program and its arguments, such as 'python judge.py'")
+        raise InvalidInput(
+            f"command is {shorten(line)}: expected a program and its arguments, such as 'python judge.py'"
+        )
     if shutil.which(words[0]) is None:
-        raise InvalidInput(f"there is no program {cut(words[0])}: check the name, and that it may be run")
+        raise InvalidInput(f"there is no program {shorten(words[0])}: check the name, and that it may be run")
     return CommandJudge(words, check_criteria(criteria), check_timeout(timeout))
 
 

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, shorten
 from .arguments import check_timeout, is_number
 from .questions import NOTE, Answer, JudgeError, clean
 from .verdicts import Template, template_of, verdict_of
@@ -121,7 +121,7 @@ class OpenAIJudge:
             reply = response.json()
             return self._answer(reply)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            text = cut(self._clean(response.text, MESSAGE), MESSAGE)
+            text = shorten(self._clean(response.text, MESSAGE), MESSAGE)
             raise JudgeError(f"{self._url} sent {text}: expected a chat completion", cost=self._cost(reply)) from None
 
     async def aclose(self) -> None:
@@ -288,10 +288,10 @@ def _check(
         raise InvalidInput("base_url: expected such as https://api.openai.com/v1, without password, query or blanks")
     for name, value in (("model", model), ("api_key_env", api_key_env)):
         if not isinstance(value, str) or not value.strip():
-            raise InvalidInput(f"{name} is {cut(value)}: expected a name")
+            raise InvalidInput(f"{name} is {shorten(value)}: expected a name")
     prices = price if isinstance(price, tuple | list) else ()
     if len(prices) != 2 or not all(is_number(one) for one in prices):
-        raise InvalidInput(f"price is {cut(price)}: expected dollars per million tokens of input and of output")
+        raise InvalidInput(f"price is {shorten(price)}: expected dollars per million tokens of input and of output")
     check_timeout(timeout)
     if temperature is not None and not is_number(temperature):
-        raise InvalidInput(f"temperature is {cut(temperature)}: expected a number from 0, or None to send none")
+        raise InvalidInput(f"temperature is {shorten(temperature)}: expected a number from 0, or None to send none")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
-from ..errors import DuelsError, InvalidInput, cut
+from ..errors import DuelsError, InvalidInput, shorten
 
 ANSWERS = ("left", "right", "tie", "both_bad", "skip")
 NOTE = 2000  # characters of a note that are kept
@@ -120,7 +120,7 @@ class Judge:
         reply = self.function(*arguments) if self._is_async else await self._in_thread(arguments)
         if inspect.isawaitable(reply):
             reply = await reply
-        return checked(reply, question)
+        return check_reply(reply, question)
 
     def without_cache(self) -> "Judge":
         """Return the judge without the cache of `functools` that its function may have."""
@@ -164,11 +164,11 @@ def as_judge(function: Callable[..., Any], executor: Executor | None = None) -> 
         return function
     expected = "expected a function of (prompt, left, right) or (left, right)"
     if not callable(function):
-        raise InvalidInput(f"judge is {cut(function)}: {expected}")
+        raise InvalidInput(f"judge is {shorten(function)}: {expected}")
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        raise InvalidInput(f"judge is {cut(function)}, whose arguments are not known: {expected}") from None
+        raise InvalidInput(f"judge is {shorten(function)}, whose arguments are not known: {expected}") from None
     names = list(signature.parameters)
     for order in (["prompt", "left", "right"], ["left", "right"]):
         if set(names[: len(order)]) == set(order) and names[: len(order)] != order:
@@ -179,7 +179,7 @@ def as_judge(function: Callable[..., Any], executor: Executor | None = None) -> 
     return Judge(function, takes_prompt, executor)
 
 
-def checked(reply: object, question: Question) -> Answer:
+def check_reply(reply: object, question: Question) -> Answer:
     """Return what a judge returned as an `Answer`; a bad skip if it cannot be used.
 
     Example:
@@ -192,7 +192,7 @@ def checked(reply: object, question: Question) -> Answer:
     note = None if given.note is None else clean(str(given.note))
     if word is None or (cost is None and given.cost is not None):
         found = given.answer if word is None else given
-        return Answer("skip", clean(f"the judge returned {cut(found, 500)}: {EXPECTED}"), cost, bad=True)
+        return Answer("skip", clean(f"the judge returned {shorten(found, 500)}: {EXPECTED}"), cost, bad=True)
     return Answer("skip" if given.bad else word, note, cost, bool(given.bad))
 
 

@@ -40,7 +40,7 @@ class Attempted(NamedTuple):
     unusable: int = 0
 
 
-async def answered(
+async def answer_question(
     judge: Judge,
     question: Question,
     *,
@@ -71,7 +71,7 @@ async def answered(
     """
     calls, unusable, cost = 0, 0, None
     while True:
-        tried = await attempted(partial(judge, question), attempts=attempts, sleep=sleep, rng=rng)
+        tried = await attempt_call(partial(judge, question), attempts=attempts, sleep=sleep, rng=rng)
         calls, cost = calls + tried.calls, _sum(cost, tried.cost)
         if tried.failure is not None:
             break
@@ -95,7 +95,7 @@ class Tried(NamedTuple):
     may_work_later: bool = True
 
 
-async def attempted(
+async def attempt_call(
     call: Callable[[], Awaitable[object]],
     *,
     attempts: int = 5,

@@ -113,7 +113,7 @@ def _show(console: "Console", criteria: str | None, prompt: str | None, left: st
 
 
 def _safe(console: "Console", text: str) -> str:
-    """Text that cannot move the cursor, change colours or reorder what is shown, in the terminal's encoding."""
+    """Text that cannot move the cursor, change colors or reorder what is shown, in the terminal's encoding."""
     text = INVISIBLE.sub("", CONTROLS.sub("", text.replace("\r\n", "\n"))).expandtabs(4)
     return text.encode(console.encoding, "replace").decode(console.encoding, "replace")
 
@@ -140,7 +140,7 @@ async def _action(descriptor: int) -> str:
     """Wait for a key that means something. Further keys that arrive with it, as of a paste, are dropped."""
     typed = ""
     while True:
-        typed += await _typed(descriptor)
+        typed += await _read_key(descriptor)
         if UNFINISHED.fullmatch(typed):
             continue
         for key in KEY.findall(typed):
@@ -149,7 +149,7 @@ async def _action(descriptor: int) -> str:
         typed = ""
 
 
-async def _typed(descriptor: int) -> str:
+async def _read_key(descriptor: int) -> str:
     """What was typed since the last call, at least one character."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()

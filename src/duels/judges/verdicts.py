@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, shorten
 from .arguments import check_criteria
 from .questions import Image
 
@@ -79,10 +79,10 @@ class Template(NamedTuple):
         code = hashlib.sha256(question).hexdigest()[:12]
         default = (("system", SYSTEM), ("user", ("" if prompt is None else PROMPT) + OUTPUTS))
         values = dict(zip(FIELDS, (prompt or "", left, right, self.criteria, code)))
-        return [{"role": role, "content": _filled(text, values)} for role, text in self.messages or default]
+        return [{"role": role, "content": _fill_fields(text, values)} for role, text in self.messages or default]
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str | list[Part]:
+def _fill_fields(text: str, values: Mapping[str, str]) -> str | list[Part]:
     """The content of a message: text, or parts if a field of it is an image."""
     pieces = FIELD.split(text)  # texts, and between them the names of fields
     filled = [values[piece] if place % 2 else piece for place, piece in enumerate(pieces)]
@@ -116,7 +116,7 @@ def template_of(template: str | Sequence[Mapping[str, str]] | None, criteria: st
         messages = tuple((str(one["role"]), str(one["content"])) for one in given)
     except (TypeError, KeyError):
         raise InvalidInput(
-            f"template is {cut(template)}: expected text, or messages such as {{'role': 'user', 'content': '…'}}"
+            f"template is {shorten(template)}: expected text, or messages such as {{'role': 'user', 'content': '…'}}"
         ) from None
     found = {field for _, text in messages for field in FIELD.findall(text)}
     for field in sorted(found - set(FIELDS)):

@@ -23,7 +23,7 @@ import polars as pl
 from ..errors import InvalidInput
 from ..preference import PreferenceMatrix
 from ..results import Results
-from ..specs import split
+from ..specs import split_spec
 from .estimates import Accuracy, median_interval, ratio_of_means, share_interval, share_of_time
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -257,9 +257,9 @@ def _median(lows: Sequence[float | None], highs: Sequence[float | None] | None =
     most = least if highs is None else [math.inf if high is None else high for high in highs]
     interval = median_interval(least, most) or (-math.inf, math.inf)
     return {
-        "between": [_known(float(np.median(least))), _known(float(np.median(most)))],
-        "interval": [_known(end) for end in interval],
-        "range": [_known(min(least)), _known(max(most))],
+        "between": [_finite_or_none(float(np.median(least))), _finite_or_none(float(np.median(most)))],
+        "interval": [_finite_or_none(end) for end in interval],
+        "range": [_finite_or_none(min(least)), _finite_or_none(max(most))],
     }
 
 
@@ -271,7 +271,7 @@ def _median_ratio(rows: Sequence[Numbers]) -> Numbers:
     return {"ratio": float(np.median(ratios)), "interval": found["interval"], "range": [min(ratios), max(ratios)]}
 
 
-def _known(number: float) -> float | None:
+def _finite_or_none(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
@@ -298,12 +298,12 @@ def _regret_savage(curves: Curves, kinds: Kinds) -> Finding:
     each = _ratios(curves, "rucb", "savage")
     rows = _by_kind(each, kinds, lambda drawn: {"savage": _median_ratio([row["savage"] for row in drawn])})
     if not rows:
-        return _unmeasured(curves, "rucb", "savage")
+        return _report_unmeasured(curves, "rucb", "savage")
     for row in rows.values():
         row["verdict"] = judge(row["savage"]["interval"], lambda ratio: ratio >= TIMES_LESS)
     found = f"Condorcet SAVAGE's mean regret over RUCB's is {_ratios_said(rows, 'savage')}."
     if above := [kind for kind, row in rows.items() if row["savage"]["ratio"] > 10]:
-        found += f" It is above 10 on {_listed(above)}."
+        found += f" It is above 10 on {_join_names(above)}."
     return _over_all(found + _ranges(rows, "savage"), rows, kinds)
 
 
@@ -317,7 +317,7 @@ def _regret_btm(curves: Curves, kinds: Kinds, matrices: Mapping[str, PreferenceM
         btm["idle"] = btm["over_savage"]["idle"] = (btm["first_departure"] or 0) > t
     rows = _by_kind(each, kinds, _merge_btm)
     if not rows:
-        return _unmeasured(curves, "rucb", "savage", "btm")
+        return _report_unmeasured(curves, "rucb", "savage", "btm")
     idle = []
     for kind, row in rows.items():
         both = [row["btm"], row["btm"]["over_savage"]]
@@ -329,12 +329,14 @@ def _regret_btm(curves: Curves, kinds: Kinds, matrices: Mapping[str, PreferenceM
         if still:
             idle.append(f"{still} of {len(row['draws'])} draws of {kind}" if "draws" in row else kind)
     against = _each(
-        (kind, _spanned(one["ratio"], one["interval"]))
+        (kind, _format_ratio(one["ratio"], one["interval"]))
         for kind, one in ((kind, row["btm"]["over_savage"]) for kind, row in rows.items())
     )
     found = f"BTM's mean regret over RUCB's is {_ratios_said(rows, 'btm')}; over Condorcet SAVAGE's it is {against}."
     if idle:
-        found += f" On {_listed(idle)} BTM's γ lets no arm leave within that time: its regret is that of random play."
+        found += (
+            f" On {_join_names(idle)} BTM's γ lets no arm leave within that time: its regret is that of random play."
+        )
     return _over_all(found, rows, kinds)
 
 
@@ -346,7 +348,7 @@ def _merge_btm(drawn: Sequence[Numbers]) -> Numbers:
 def _first_departure(policy: str, matrix: PreferenceMatrix, horizon: int) -> float | None:
     """A time before which BTM cannot eliminate an arm: 2c* ≤ 1 needs n* ≥ 36 γ⁴ ln(2TK) duels of each of K arms."""
     try:
-        given = split(policy, "policy")[1].get("gamma", "1")
+        given = split_spec(policy, "policy")[1].get("gamma", "1")
         gamma = matrix.gamma if given == "own" else float(given)
         return 36 * gamma**4 * math.log(2 * horizon * matrix.arms) * matrix.arms
     except (ValueError, OverflowError):
@@ -361,7 +363,7 @@ def _time_to_accuracy(curves: Curves, kinds: Kinds) -> Finding:
         each[problem] = {"t": last, "runs": min(rucb.runs, savage.runs), "levels": levels}
     rows = _by_kind(each, kinds, _merge_levels)
     if not rows:
-        return _unmeasured(curves, "rucb", "savage")
+        return _report_unmeasured(curves, "rucb", "savage")
     place = LEVELS.index(HEADLINE)
     for row in rows.values():
         verdict = judge(row["levels"][place]["interval"], lambda share: share <= ROUGHLY_A_FIFTH)
@@ -400,7 +402,7 @@ def _accuracy_final(curves: Curves, kinds: Kinds) -> Finding:
             each[problem][base] = {"accuracy": right / runs, "interval": list(share_interval(right, runs))}
     rows = _by_kind(each, kinds, _merge_accuracies)
     if not rows:
-        return _unmeasured(curves, "rucb", "savage")
+        return _report_unmeasured(curves, "rucb", "savage")
     for row in rows.values():
         both = [row["rucb"], row["savage"]]
         row["verdict"] = combine_parts(judge(one["interval"], lambda share: share >= ALL_RIGHT) for one in both)
@@ -433,7 +435,7 @@ def _total_order(pool: PreferenceMatrix) -> Finding:
         found = f"{pool.name} has {pool.arms} arms: too few to draw subsets of 4 from."
         return Finding(found, UNDECIDED, {"pool": pool.name, "sizes": []})
     chances = [pool.total_order_probability(size) for size in sizes]
-    said = _listed([f"{_chance(one.value)} at K = {size}" for size, one in zip(sizes, chances)])
+    said = _join_names([f"{_chance(one.value)} at K = {size}" for size, one in zip(sizes, chances)])
     # It cannot rise, because a subset of an ordered set is ordered; the question is how far it falls.
     last = chances[-1]
     reach = 1.96 * last.standard_error  # 0 if it is exact
@@ -457,7 +459,7 @@ def _gamma(matrices: Mapping[str, PreferenceMatrix], kinds: Kinds) -> Finding:
             row |= {"arms": arms, "paper": paper, "times": paper / gamma, "compared": _how_mild(gamma, arms)}
             rows[kind] = row | ({"draws": values} if len(problems) > 1 else {})
     said = _each(
-        (kind, _spanned(row["gamma"], row["interval"]) if "draws" in row else f"{row['gamma']:.4g}")
+        (kind, _format_ratio(row["gamma"], row["interval"]) if "draws" in row else f"{row['gamma']:.4g}")
         for kind, row in rows.items()
     )
     several = {kind: row for kind, row in rows.items() if "draws" in row}
@@ -482,14 +484,14 @@ def _against_paper(rows: Mapping[str, Numbers]) -> str:
     if len(set(theirs)) == 1:
         theirs = theirs[:1]
     smaller = all(row["times"] < 0.5 for row in rows.values())
-    times = _listed([f"{1 / row['times'] if smaller else row['times']:.3g}" for row in rows.values()])
+    times = _join_names([f"{1 / row['times'] if smaller else row['times']:.3g}" for row in rows.values()])
     kinds: dict[str, list[str]] = {}
     for problem, row in rows.items():
         kinds.setdefault(row["compared"], []).append(problem)
-    said = [kind + f" on {_listed(some)}" * (len(kinds) > 1) for kind, some in kinds.items()]
+    said = [kind + f" on {_join_names(some)}" * (len(kinds) > 1) for kind, some in kinds.items()]
     lead = "With as many arms the paper's is" if same else "The paper's is"
     size = f"{times} times {'smaller' if smaller else 'as large'}"
-    return f"{lead} {_listed(theirs)}, which is {size}: these data are {_listed(said)}."
+    return f"{lead} {_join_names(theirs)}, which is {size}: these data are {_join_names(said)}."
 
 
 def _over_all(found: str, rows: Mapping[str, Numbers], kinds: Iterable[str]) -> Finding:
@@ -504,7 +506,7 @@ def _over_all(found: str, rows: Mapping[str, Numbers], kinds: Iterable[str]) -> 
         "These runs do not tell on": [kind for kind in rows if verdicts[kind] == UNDECIDED and kind not in several],
         "Not measured on": [kind for kind in verdicts if kind not in rows],
     }
-    said = [f"{words} {_listed(some)}." for words, some in told.items() if some]
+    said = [f"{words} {_join_names(some)}." for words, some in told.items() if some]
     return Finding(" ".join([found, *said]), combine_kinds(verdicts.values()), {"problems": rows})
 
 
@@ -513,20 +515,20 @@ def _too_few(rows: Mapping[str, Numbers]) -> str:
     return f" To tell takes {ENOUGH} runs, not {fewest}." if fewest < ENOUGH else ""
 
 
-def _unmeasured(curves: Curves, *bases: str) -> Finding:
+def _report_unmeasured(curves: Curves, *bases: str) -> Finding:
     missing = [CALLED[base] for base in bases if not any(base in of_problem for of_problem in curves.values())]
     if missing:
-        found = f"{_listed(missing)} {'was' if len(missing) == 1 else 'were'} not run."
+        found = f"{_join_names(missing)} {'was' if len(missing) == 1 else 'were'} not run."
     elif _together(curves, *bases):
         found = "A ratio needs two runs or more, and some regret."
     else:
-        found = f"No problem has {_listed([CALLED[base] for base in bases])} at one and the same time."
+        found = f"No problem has {_join_names([CALLED[base] for base in bases])} at one and the same time."
     return Finding(found, UNDECIDED, {"problems": {}})
 
 
 def _ratios_said(rows: Mapping[str, Numbers], base: str) -> str:
     """`6.1 (5.8 to 6.4) on a and 7 (6 to 8) on b, at t = 1,000 (95 % intervals between 20 runs)`."""
-    said = _each((kind, _spanned(row[base]["ratio"], row[base]["interval"])) for kind, row in rows.items())
+    said = _each((kind, _format_ratio(row[base]["ratio"], row[base]["interval"])) for kind, row in rows.items())
     return f"{said}, {_when(rows)} (95 % intervals {_basis(rows)})"
 
 
@@ -537,16 +539,18 @@ def _basis(rows: Mapping[str, Numbers]) -> str:
     fewest = min((runs for runs in single.values() if runs is not None), default=None)
     if not several:
         return f"between {fewest} runs"
-    counts = _listed(list(dict.fromkeys(str(count) for count in several.values())))
-    parts = [f"for the median of {counts} draws on {_listed(list(several))}"]
+    counts = _join_names(list(dict.fromkeys(str(count) for count in several.values())))
+    parts = [f"for the median of {counts} draws on {_join_names(list(several))}"]
     if fewest is not None:
-        parts.append(f"between {fewest} runs of one draw on {_listed(list(single))}")
+        parts.append(f"between {fewest} runs of one draw on {_join_names(list(single))}")
     return ", ".join(parts)
 
 
 def _ranges(rows: Mapping[str, Numbers], base: str) -> str:
     """` The draws go from 3.6 to 5.1 on a.`: empty if no kind has several."""
-    said = [(kind, " to ".join(map(_shown, row[base]["range"]))) for kind, row in rows.items() if "draws" in row]
+    said = [
+        (kind, " to ".join(map(_format_number, row[base]["range"]))) for kind, row in rows.items() if "draws" in row
+    ]
     return f" The draws go from {_each(said)}." if said else ""
 
 
@@ -564,17 +568,18 @@ def _right_said(row: Numbers, base: str) -> str:
 def _when(rows: Mapping[str, Numbers]) -> str:
     times = [row["t"] for row in rows.values()]
     told = [f"{t:,}" for t in (times[:1] if len(set(times)) == 1 else times)]
-    return f"at t = {_listed(told)}"
+    return f"at t = {_join_names(told)}"
 
 
-def _shown(number: float) -> str:
+def _format_number(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
-def _spanned(ratio: float, interval: Interval) -> str:
+def _format_ratio(ratio: float, interval: Interval) -> str:
     """`6.1 (5.8 to 6.4)`, or `6.1 (too few draws for an interval)`."""
     ends = [end for end in interval if end is not None]
-    return f"{_shown(ratio)} ({' to '.join(map(_shown, ends)) if len(ends) == 2 else 'too few draws for an interval'})"
+    span = " to ".join(map(_format_number, ends)) if len(ends) == 2 else "too few draws for an interval"
+    return f"{_format_number(ratio)} ({span})"
 
 
 def _percent(share: float) -> str:
@@ -587,10 +592,10 @@ def _chance(value: float) -> str:
 
 def _each(texts: Iterable[tuple[str, str]]) -> str:
     """`6.1 on a and 7 on b`, from pairs of a problem and a text about it."""
-    return _listed([f"{text} on {problem}" for problem, text in texts])
+    return _join_names([f"{text} on {problem}" for problem, text in texts])
 
 
-def _listed(words: Sequence[str]) -> str:
+def _join_names(words: Sequence[str]) -> str:
     """`a, b and c`."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
@@ -602,7 +607,7 @@ def _share_text(one: Numbers, row: Numbers) -> str:
     if "draws" in row:
         draws = len(row["draws"])
         late = [f"{CALLED[base]} in {count}" for base, count in one["arrived"].items() if count < draws]
-        short = f"; it is reached by {_listed(late)} of {draws} draws" if late else ""
+        short = f"; it is reached by {_join_names(late)} of {draws} draws" if late else ""
         return f"RUCB takes {share} of Condorcet SAVAGE's time (median of {draws} draws; {spans}{interval}{short})"
     rucb, savage = (f"{one[base]:,}" if one[base] else f"none up to {row['t']:,}" for base in ("rucb", "savage"))
     times = f"{rucb} with RUCB, {savage} with Condorcet SAVAGE"

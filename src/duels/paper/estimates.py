@@ -108,21 +108,21 @@ def share_of_time(rucb: Accuracy, savage: Accuracy, level: float) -> Share:
     """Compute RUCB's time to an accuracy over SAVAGE's; the interval is a bootstrap interval over runs."""
     rng = np.random.default_rng(0)
     came = [arrival(one.times, one.right.mean(axis=0), level) for one in (rucb, savage)]
-    drawn = [arrival(one.times, _resampled(one.right, rng), level) for one in (rucb, savage)]
+    drawn = [arrival(one.times, _resample(one.right, rng), level) for one in (rucb, savage)]
     between, spans = _span(*came), _span(*drawn)
     interval = np.quantile(spans[0], 0.025, method="lower"), np.quantile(spans[1], 0.975, method="higher")
-    first, second = (_known(by) for _, by in came)
+    first, second = (_finite_or_none(by) for _, by in came)
     return Share(
         level,
         None if first is None else int(first),
         None if second is None else int(second),
         None if first is None or second is None else first / second,
-        [_known(end) for end in between],
-        [_known(end) for end in interval],
+        [_finite_or_none(end) for end in between],
+        [_finite_or_none(end) for end in interval],
     )
 
 
-def _resampled(right: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _resample(right: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Accuracies (RESAMPLED, T) of as many runs, drawn with replacement."""
     runs = len(right)
     counts = rng.multinomial(runs, np.full(runs, 1 / runs), RESAMPLED)
@@ -135,5 +135,5 @@ def _span(rucb: tuple[np.ndarray, np.ndarray], savage: tuple[np.ndarray, np.ndar
         return rucb[0] / savage[1], rucb[1] / savage[0]
 
 
-def _known(number: float | np.ndarray) -> float | None:
+def _finite_or_none(number: float | np.ndarray) -> float | None:
     return float(number) if np.isfinite(number) else None

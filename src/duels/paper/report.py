@@ -18,7 +18,7 @@ import polars as pl
 
 from .. import provenance
 from ..engine.progress import bar
-from ..errors import InvalidInput, counted, needs_extra
+from ..errors import InvalidInput, format_count, needs_extra
 from ..figures.charts import as_json, draw_svg
 from ..figures.fonts import font_face, with_font
 from ..figures.listing import FIGURES, Figure, Subject, Table, results_figures
@@ -127,7 +127,7 @@ def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("duels.paper"),
         autoescape=True,
-        finalize=_escaped,
+        finalize=_escape,
         trim_blocks=True,
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
@@ -137,14 +137,14 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _escaped(value: object) -> Markup:
+def _escape(value: object) -> Markup:
     """Escape text, and keep it from breaking inside `95 %` and `K = 8`; what is markup already stays as it is."""
     return value if isinstance(value, Markup) else Markup(html.escape(unbroken(str(value))))
 
 
 def _typeset(text: str) -> Markup:
     """Escape a claim, with the K of P_K as a subscript."""
-    return Markup(re.sub(r"\bP_K\b", "P<sub>K</sub>", _escaped(text)))
+    return Markup(re.sub(r"\bP_K\b", "P<sub>K</sub>", _escape(text)))
 
 
 def _readable(value: object) -> str:
@@ -236,7 +236,9 @@ def _final(results: Results) -> tuple[str, Table]:
         when = "At the end of the longest horizon"
     alike = [column for column in ("t", "runs") if last[column].n_unique() == 1]
     shown = {head: column for head, column in FINAL.items() if column not in alike}
-    counts = [counted(last["t"][0], "step")] * ("t" in alike) + [counted(last["runs"][0], "run")] * ("runs" in alike)
+    counts = [format_count(last["t"][0], "step")] * ("t" in alike) + [format_count(last["runs"][0], "run")] * (
+        "runs" in alike
+    )
     return ", ".join([when, *counts]), Table(list(shown), last.select(*shown.values()).rows())
 
 

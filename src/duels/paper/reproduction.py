@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from ..checks import check_int
 from ..engine.progress import bar
-from ..errors import InvalidInput, NoCondorcetWinner, counted
+from ..errors import InvalidInput, NoCondorcetWinner, format_count
 from ..experiments.folder import Folder, folder_matrices
 from ..experiments.running import Experiment, experiment, run_experiment
 from ..experiments.subsets import draw_subset
@@ -118,7 +118,7 @@ def reproduce(
     if letor and matrix is not None:
         raise InvalidInput("letor and matrix were both given: the preferences come from one of them")
     seed, jobs = check_int("seed", seed, 0), None if jobs is None else check_int("jobs", jobs, 1)
-    raced = _raced(policies)
+    raced = _list_policies(policies)
     given = None if matrix is None else as_matrix(matrix)
     asked = {
         "duels": version(),
@@ -133,7 +133,7 @@ def reproduce(
     clock = _Clock(say)
     with clock.step("preferences"):
         pool, origin = (
-            _estimated(letor, scale.comparisons, seed, jobs, progress, say)
+            _load_estimate(letor, scale.comparisons, seed, jobs, progress, say)
             if given is None
             else (given, f"{given.name}, a matrix with the digest {given.digest}")
         )
@@ -148,7 +148,7 @@ def reproduce(
     _write_json(target / RECORD, {"asked": asked, "facts": facts, "pool": pool.name, "draws": draws})
     save_matrix(pool, target / MATRIX)
     with clock.step("experiment"):
-        say(f"{planned}, {counted(scale.runs, 'run')}, horizons {scale.horizons[0]:,} to {scale.horizons[-1]:,}")
+        say(f"{planned}, {format_count(scale.runs, 'run')}, horizons {scale.horizons[0]:,} to {scale.horizons[-1]:,}")
         results = run_experiment(planned, executor=executor, jobs=jobs, out=folder.path, progress=progress)
     judged = [results]
     if further:
@@ -187,7 +187,9 @@ def reproduce(
     return Reproduction(pool, planned.matrices, results, claims, page)
 
 
-def reported(folder: str | Path, results: Results, matrices: Mapping[str, PreferenceMatrix]) -> ReportOptions:
+def find_report_options(
+    folder: str | Path, results: Results, matrices: Mapping[str, PreferenceMatrix]
+) -> ReportOptions:
     """Return the arguments of `write_report` for the experiment in a reproduction's folder; none for another one."""
     target = Path(folder).resolve().parent
     if Path(folder).resolve().name != RESULTS or not (target / RECORD).is_file():
@@ -207,7 +209,7 @@ def _title(pool: PreferenceMatrix) -> str:
     return f"The paper's experiment on {pool.name}"
 
 
-def _raced(policies: Sequence[PolicyLike]) -> list[PolicyLike]:
+def _list_policies(policies: Sequence[PolicyLike]) -> list[PolicyLike]:
     """List the paper's policies and further ones, each once; wrong ones are refused at once."""
     small = problem("arxiv-6")
     others = [one for one in policies if next(iter(experiment(small, [one]).policies)) not in POLICIES]
@@ -272,7 +274,7 @@ class _Clock:
         return f"It took {time.perf_counter() - self.started:.0f} s ({parts})."
 
 
-def _estimated(
+def _load_estimate(
     letor: Letor | None,
     comparisons: int,
     seed: int,

@@ -60,7 +60,7 @@ class Policy:
     source: str | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restored, (self.source or getattr(self.module, "__name__", ""), self.params._asdict())
+        return _restore_policy, (self.source or getattr(self.module, "__name__", ""), self.params._asdict())
 
     def __repr__(self) -> str:
         return f"Policy({str(self)!r})"
@@ -163,7 +163,7 @@ def policy(policy: PolicyLike, /, **parameters: specs.Value) -> Policy:
     if not isinstance(policy, str):
         name = getattr(policy, "__name__", type(policy).__name__).rpartition(".")[2]
         return _with(name, policy, parameters, None)
-    name, given = specs.split(policy, "policy")
+    name, given = specs.split_spec(policy, "policy")
     if name.endswith(".py"):
         stem = Path(name).stem
         called = f"{stem}.py" if stem in BUILT_IN else stem  # distinct from the built-in policy of that name
@@ -187,7 +187,7 @@ def display_name(spec: str, names: Mapping[str, str] | None = None) -> str:
         ('RUCB (α = 0.6)', 'D-TS⁺', 'Ours')
     """
     try:
-        name, given = specs.split(spec, "policy")
+        name, given = specs.split_spec(spec, "policy")
     except InvalidInput:
         return spec
     if names and name in names:
@@ -201,7 +201,7 @@ def display_name(spec: str, names: Mapping[str, str] | None = None) -> str:
     return f"{name} ({', '.join(shown)})" if shown else name
 
 
-def _restored(source: str, parameters: dict[str, specs.Value]) -> Policy:
+def _restore_policy(source: str, parameters: dict[str, specs.Value]) -> Policy:
     if source in BUILT_IN or source.endswith(".py"):
         return policy(source, **parameters)
     return policy(importlib.import_module(source), **parameters)

@@ -69,11 +69,11 @@ def recommend(state, rng):
 
 def wrap(given: Mapping[str, object]) -> types.ModuleType:
     """Return the module that plays the policy named in the parameters, with a doubling horizon."""
-    return _wrapped(str(given.get("policy", Params().policy)))
+    return _wrap_policy(str(given.get("policy", Params().policy)))
 
 
 @functools.cache
-def _wrapped(name: str) -> types.ModuleType:
+def _wrap_policy(name: str) -> types.ModuleType:
     inner = _inner(name)
     space = globals() | {f"inner_{kernel}": getattr(inner, kernel) for kernel in KERNELS}
     space["Whole"] = _tuple(f"State_{name}", dict.fromkeys((*inner.State._fields, *OWN), object), {})

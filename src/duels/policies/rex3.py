@@ -1,6 +1,6 @@
 """REX3: Gajane, Urvoy & Clérot, ICML 2015, Algorithm 1: exponential weights for utility-based dueling bandits.
 
-Both arms are drawn from the same distribution p, the normalised weights mixed with the uniform distribution. The winner
+Both arms are drawn from the same distribution p, the normalized weights mixed with the uniform distribution. The winner
 gains the weight that the loser loses, each divided by its own probability.
 """
 

@@ -51,7 +51,7 @@ def select(state, params, t, rng):
     arm = begin_turn(state)
     best = least(state.divergence, rng)
     target = cheapest(state, arm, best, rng)
-    return arm, paced(state, arm, best, target, log_log(t), rng)
+    return arm, choose_paced(state, arm, best, target, log_log(t), rng)
 
 
 def log_log(t):
@@ -89,7 +89,7 @@ def lead(wins, i, j):
     return 0.0 if i == j else wins[i, j] / (wins[i, j] + wins[j, i]) - 0.5
 
 
-def paced(state, arm, best, target, log_log_t, rng):
+def choose_paced(state, arm, best, target, log_log_t, rng):
     """Algorithm 3: b*(i), unless the arm met the best one too rarely for that; then Algorithm 2."""
     wins = state.wins
     if target >= 0 and wins[arm, target] <= wins[target, arm]:

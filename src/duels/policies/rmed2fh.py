@@ -7,7 +7,7 @@ import math
 
 from . import rmed1, rmed2
 from .rmed1 import begin_loop, begin_turn, end_of_solitude, least, pair_short_of, prepare
-from .rmed2 import cheapest, paced
+from .rmed2 import cheapest, choose_paced
 
 NAME = "RMED2FH"
 PAPER = rmed1.PAPER
@@ -36,7 +36,7 @@ def select(state, params, t, rng):
         begin_loop(state)
     arm = begin_turn(state)
     best = least(state.divergence, rng)
-    return arm, paced(state, arm, best, state.target[arm], state.patience, rng)
+    return arm, choose_paced(state, arm, best, state.target[arm], state.patience, rng)
 
 
 def fix_targets(state, rng):

@@ -57,11 +57,11 @@ def select(state, params, t, rng):
 
 def draw(state, player, eta, rng):
     p = state.p[player]
-    state.x[player], total = normalise(state.loss[player], p, state.x[player], eta)
+    state.x[player], total = normalize(state.loss[player], p, state.x[player], eta)
     return draw_weighted(p, rng.random() * total)
 
 
-def normalise(loss, p, x, eta):
+def normalize(loss, p, x, eta):
     """Newton's method for x, from the x before; fills p. The sum is convex and grows with x, so that a step from below
     the solution leads above it, and steps from above lead down to it."""
     least = loss[0]

@@ -152,7 +152,7 @@ def click_model(model: str | ClickModel, grades: int = 2) -> ClickModel:
         raise UnknownName("click model", model, (*PRESETS, POSITION), "duels.ranking.clicks")
     fitting = max(grades, 2)
     if model == POSITION:
-        return _looking_down(fitting)
+        return _make_looking_down(fitting)
     if fitting not in PRESETS[model]:
         raise InvalidInput(
             f"click model {model!r} has tables for 2, 3 and 5 grades, but the documents have {grades}: "
@@ -161,7 +161,7 @@ def click_model(model: str | ClickModel, grades: int = 2) -> ClickModel:
     return cascade(*PRESETS[model][fitting], name=model)
 
 
-def _looking_down(grades: int) -> ClickModel:
+def _make_looking_down(grades: int) -> ClickModel:
     """The user of Joachims, Swaminathan & Schnabel (WSDM 2017), η = 1: looks with 1/k, clicks with noise.
 
     Click probabilities of the grades in between are proportional to their gains 2^g − 1.

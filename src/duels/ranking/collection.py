@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.progress import bar
-from ..errors import InvalidInput, UnknownName, counted
+from ..errors import InvalidInput, UnknownName, format_count
 from ..files import atomic_open
 from ..preference import frozen
 from . import cache as disk
@@ -68,8 +68,8 @@ class Collection:
             raise InvalidInput(f"feature id {min(ids)}: features are numbered from 1")
         self._set(
             features=features,
-            grades=_checked_grades(self.grades, count),
-            offsets=_checked_offsets(self.offsets, count),
+            grades=_check_grades(self.grades, count),
+            offsets=_check_offsets(self.offsets, count),
             queries=tuple(map(str, self.queries)),
             documents=None if self.documents is None else tuple(map(str, self.documents)),
             feature_ids=ids,
@@ -143,8 +143,8 @@ class Collection:
 
     def __repr__(self) -> str:
         return (
-            f"Collection({self.name!r}: {counted(self.query_count, 'query', 'queries')}, "
-            f"{counted(self.document_count, 'document')}, {counted(self.feature_count, 'feature')})"
+            f"Collection({self.name!r}: {format_count(self.query_count, 'query', 'queries')}, "
+            f"{format_count(self.document_count, 'document')}, {format_count(self.feature_count, 'feature')})"
         )
 
     def rows(self, query: int | str) -> slice:
@@ -204,7 +204,10 @@ class Collection:
         rows = [
             ("queries", f"{self.query_count:,}, {self.queries_without_relevant:,} of them without a relevant document"),
             ("documents", f"{self.document_count:,}"),
-            ("a query", f"{sizes.min():,} to {counted(int(sizes.max()), 'document')}, median {np.median(sizes):,.0f}"),
+            (
+                "a query",
+                f"{sizes.min():,} to {format_count(int(sizes.max()), 'document')}, median {np.median(sizes):,.0f}",
+            ),
             ("grades", ", ".join(f"{count:,} of grade {grade}" for grade, count in enumerate(counts) if count)),
             ("features", f"{self.feature_count}, {(~spread.any(axis=0)).sum()} of them constant within every query"),
             ("ties", f"{np.median(ties):.1%} of the values of the median feature, at most {top}"),
@@ -220,7 +223,7 @@ def _readonly(array: ArrayLike, kind: type) -> np.ndarray:
     return frozen(view)
 
 
-def _checked_grades(given: ArrayLike, count: int) -> np.ndarray:
+def _check_grades(given: ArrayLike, count: int) -> np.ndarray:
     found = np.asarray(given)
     if found.shape != (count,) or found.dtype.kind not in "iu":
         raise InvalidInput(
@@ -232,7 +235,7 @@ def _checked_grades(given: ArrayLike, count: int) -> np.ndarray:
     return _readonly(found, np.int64)
 
 
-def _checked_offsets(given: ArrayLike, count: int) -> np.ndarray:
+def _check_offsets(given: ArrayLike, count: int) -> np.ndarray:
     offsets = _readonly(given, np.int64)
     if offsets.ndim != 1 or len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != count or np.diff(offsets).min() < 1:
         raise InvalidInput(
@@ -284,7 +287,7 @@ def load(
             raise InvalidInput(f"{file} was given twice: its documents would count twice")
     if not files:
         raise InvalidInput("no file was given: expected LETOR files or a fold's directory")
-    called = name or _called(given)
+    called = name or _name_query(given)
     place = disk.path_for(files) if cache else None
     collection = disk.read(place, called, Collection) if place else None
     if collection is None:
@@ -316,7 +319,7 @@ def _files(path: Path) -> list[Path]:
     raise InvalidInput(f"{path} has no train.txt, vali.txt or test.txt (or .txt.gz): name the files instead")
 
 
-def _called(paths: list[Path]) -> str:
+def _name_query(paths: list[Path]) -> str:
     parents = {path.resolve().parent for path in paths}
     return parents.pop().name if len(paths) > 1 and len(parents) == 1 else stem(paths[0].resolve())
 

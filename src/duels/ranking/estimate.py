@@ -13,7 +13,7 @@ import numpy as np
 from ..checks import check_int
 from ..engine import compiling
 from ..engine.threads import in_threads, thread_count
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, shorten
 from ..estimated import EstimatedPreferences
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
@@ -109,7 +109,7 @@ def estimate_preferences(
     jobs = thread_count(jobs)
     environment = InterleavingEnvironment(collection, rankers, clicks, interleave, length=length)
     rankers = environment.rankers
-    count = environment.counting(environment.world())
+    count = environment.counting_kernel(environment.world())
     first, second = np.triu_indices(len(rankers), 1)
     counts = np.zeros((len(rankers), len(rankers), 3), np.int64)
 
@@ -161,11 +161,11 @@ class InterleavingEnvironment:
         matrix: PreferenceMatrix | None = None,
     ) -> None:
         if not isinstance(collection, Collection):
-            raise InvalidInput(f"{cut(collection)} is not a collection: read one with duels.ranking.load(path)")
+            raise InvalidInput(f"{shorten(collection)} is not a collection: read one with duels.ranking.load(path)")
         rankers = feature_rankers(collection) if rankers is None else rankers
         if not isinstance(rankers, Rankers):
             raise InvalidInput(
-                f"{cut(rankers)} is not Rankers: make them, e.g. with feature_rankers(collection, [39, 23])"
+                f"{shorten(rankers)} is not Rankers: make them, e.g. with feature_rankers(collection, [39, 23])"
             )
         if rankers.collection is not collection:
             raise InvalidInput("the rankers belong to another collection: make them from this one")
@@ -175,12 +175,12 @@ class InterleavingEnvironment:
         self.collection, self.rankers, self.method, self.length = collection, rankers, find_method(interleave), length
         self.clicks = click_model(clicks, collection.grade_count)
         self._table = self.clicks.table(length, collection.grade_count)
-        self._matrix = None if matrix is None else self._checked(as_matrix(matrix))
+        self._matrix = None if matrix is None else self._check_matrix(as_matrix(matrix))
 
     def __repr__(self) -> str:
         return f"InterleavingEnvironment({len(self.rankers)} rankers, {self.name})"
 
-    def _checked(self, matrix: PreferenceMatrix) -> PreferenceMatrix:
+    def _check_matrix(self, matrix: PreferenceMatrix) -> PreferenceMatrix:
         if matrix.arms != len(self.rankers):
             raise InvalidInput(f"the matrix has {matrix.arms} arms, but there are {len(self.rankers)} rankers")
         numbered = tuple(map(str, range(matrix.arms)))
@@ -200,7 +200,7 @@ class InterleavingEnvironment:
     @property
     def chunk(self) -> int:
         """The number of comparisons between two checks for Ctrl-C: interpreted ones take milliseconds."""
-        return 20 if self.method.name == "optimised" else 100_000
+        return 20 if self.method.name == "optimized" else 100_000
 
     @property
     def matrix(self) -> PreferenceMatrix:
@@ -226,9 +226,9 @@ class InterleavingEnvironment:
 
     def check_compilable(self) -> None:
         """Raise InvalidInput if the interleaving method cannot be compiled."""
-        if self.method.name == "optimised":
+        if self.method.name == "optimized":
             raise InvalidInput(
-                "optimised interleaving solves a linear program for each list and cannot be compiled: "
+                "optimized interleaving solves a linear program for each list and cannot be compiled: "
                 "pass compiled=False, or choose another method"
             )
 
@@ -244,9 +244,9 @@ class InterleavingEnvironment:
         working = make_workspace(most, min(self.length, most), self.method.tau, rankings.order.dtype)
         return World(rankings, self.collection.grades.astype(np.int64), self._table, working)
 
-    def counting(self, world: World) -> compiling.Kernel:
+    def counting_kernel(self, world: World) -> compiling.Kernel:
         """Return `count_outcomes` for this environment, interpreted if the method cannot be compiled."""
-        if self.method.name == "optimised":
+        if self.method.name == "optimized":
             return compiling.interpret_with(count_outcomes, self.kernels)
         count = compiling.compile_with(count_outcomes, self.kernels, name="count_" + self.method.arrange.__name__)
         nothing = np.zeros(len(world.rankings.offsets) - 1, np.int64)

@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 
 from .. import specs
 from ..engine.compiling import Kernel
-from ..errors import InvalidInput, UnknownName, cut
+from ..errors import InvalidInput, UnknownName, shorten
 
 if TYPE_CHECKING:
     from .rankers import Rankings
@@ -278,7 +278,7 @@ DEFAULTS: dict[str, dict[str, specs.Value]] = {
     "probabilistic": {"tau": 3.0, "credit": "marginal"},
     "team-draft": {},
     "balanced": {},
-    "optimised": {},
+    "optimized": {},
 }
 
 
@@ -292,7 +292,7 @@ def find_method(name: str | Method) -> Method:
     """Find an interleaving method for simulations.
 
     Args:
-        name: `probabilistic`, `team-draft`, `balanced` or `optimised`, with or without parameters, such as
+        name: `probabilistic`, `team-draft`, `balanced` or `optimized`, with or without parameters, such as
             `"probabilistic:tau=1,credit=assigned"`; or a method, which is returned unchanged.
 
     Raises:
@@ -333,7 +333,7 @@ def _find_method(name: str | Method, credit: str) -> Method:
         return name
     if not isinstance(name, str):
         raise InvalidInput(f"{name!r} is not an interleaving method: expected a name such as {LIVE!r}")
-    kind, given = specs.split(name, "interleaving method")
+    kind, given = specs.split_spec(name, "interleaving method")
     if kind not in DEFAULTS:
         raise UnknownName("interleaving method", kind, DEFAULTS)
     if kind == "probabilistic":
@@ -344,10 +344,10 @@ def _find_method(name: str | Method, credit: str) -> Method:
         return Method(spec, arrange_team_draft, judge_by_worth, 3.0)
     if kind == "balanced":
         return Method(spec, arrange_balanced, judge_balanced, 3.0)
-    if kind == "optimised":
-        from .optimised import arrange_optimised
+    if kind == "optimized":
+        from .optimized import arrange_optimized
 
-        return Method(spec, arrange_optimised, judge_by_worth, 3.0)
+        return Method(spec, arrange_optimized, judge_by_worth, 3.0)
     tau = float(values["tau"])
     if not 0 <= tau <= 50:
         raise InvalidInput(f"tau of probabilistic is {tau}: expected 0 (any order) to 50, usually 3")
@@ -483,13 +483,13 @@ def _hashable(document: object) -> object:
 def _ids_of(side: str, ranking: Sequence[Hashable] | np.ndarray) -> list[Hashable]:
     expected = f"expected a list of ids, best first, such as {IDS}"
     if isinstance(ranking, str | bytes | Mapping | set | frozenset) or not isinstance(ranking, Iterable):
-        raise InvalidInput(f"the {side} ranking is {cut(ranking)}: {expected}")
+        raise InvalidInput(f"the {side} ranking is {shorten(ranking)}: {expected}")
     ids = ranking.tolist() if isinstance(ranking, np.ndarray) else list(ranking)
     for document in ids:
         try:
             hash(document)
         except TypeError:
-            raise InvalidInput(f"the {side} ranking has the document {cut(document)}: {expected}") from None
+            raise InvalidInput(f"the {side} ranking has the document {shorten(document)}: {expected}") from None
     return ids
 
 

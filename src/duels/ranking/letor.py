@@ -52,17 +52,20 @@ def read_line(line: bytes) -> Line:
     grade = _GRADE.fullmatch(head[1])
     if grade is None or int(grade[1]) > MOST_GRADE:
         raise ValueError(
-            f"the label {shown(head[1])} is not a grade: expected a whole number from 0 (not relevant) to {MOST_GRADE}"
+            f"the label {quote_word(head[1])} is not a grade: expected a whole number "
+            f"from 0 (not relevant) to {MOST_GRADE}"
         )
     if head[2] is None:
-        found = shown(line[head.end() :].split(None, 1)[0]) if line[head.end() :].strip() else "the end of the line"
+        found = (
+            quote_word(line[head.end() :].split(None, 1)[0]) if line[head.end() :].strip() else "the end of the line"
+        )
         raise ValueError(f"found {found}, expected qid: and the query's id: {FORM}")
     words, sign, _ = line[head.end() :].partition(b"#")
     features: dict[int, float] = {}
     for word in words.split():
         feature, value = _read_feature(word)
         if feature in features:
-            raise ValueError(f"feature {feature} appears twice, the second time as {shown(word)}")
+            raise ValueError(f"feature {feature} appears twice, the second time as {quote_word(word)}")
         features[feature] = value
     end = len(line.rstrip(b"\n"))
     return Line(int(grade[1]), head.span(2), features, (min(head.end() + len(words) + len(sign), end), end))
@@ -71,17 +74,17 @@ def read_line(line: bytes) -> Line:
 def _read_feature(word: bytes) -> tuple[int, float]:
     left, colon, right = word.partition(b":")
     if not colon:
-        raise ValueError(f"{shown(word)} is not a feature: expected its number and value, such as 3:0.25")
+        raise ValueError(f"{quote_word(word)} is not a feature: expected its number and value, such as 3:0.25")
     number = _FEATURE.fullmatch(left)
     if number is None or not 1 <= int(number[1]) <= MOST_FEATURES:
-        raise ValueError(f"{shown(word)} has the feature number {shown(left)}: expected 1 to {MOST_FEATURES}")
+        raise ValueError(f"{quote_word(word)} has the feature number {quote_word(left)}: expected 1 to {MOST_FEATURES}")
     value = float(right) if NUMBER.fullmatch(right) else None
     if value is None or not np.isfinite(value):
-        raise ValueError(f"{shown(word)} has the value {shown(right)}: expected a finite number")
+        raise ValueError(f"{quote_word(word)} has the value {quote_word(right)}: expected a finite number")
     return int(number[1]), value
 
 
-def shown(word: bytes, most: int = 40) -> str:
+def quote_word(word: bytes, most: int = 40) -> str:
     """Quote a word of a file for a message."""
     text = word.decode("utf-8", "backslashreplace")
     return repr(text if len(text) <= most else f"{text[: most - 1]}…")
@@ -147,11 +150,12 @@ def _read_long(page: Page, text: bytes) -> None:
         row = int(np.searchsorted(page.entries[: page.counts[1]], entry, side="right"))
         word = b"%d:%b" % (page.feature[entry], text[start:end])
         raise ValueError(
-            int(page.line[row]), f"{shown(word)} has the value {shown(text[start:end])}: expected a finite number"
+            int(page.line[row]),
+            f"{quote_word(word)} has the value {quote_word(text[start:end])}: expected a finite number",
         )
 
 
-def pages(path: Path, chunk: int, seen: Callable[[int], None]) -> Iterator[bytes]:
+def pages(path: Path, chunk: int, show_read: Callable[[int], None]) -> Iterator[bytes]:
     """Read the text of a plain or gzipped file in pages of complete lines, each ending with a newline.
 
     Args:
@@ -164,10 +168,10 @@ def pages(path: Path, chunk: int, seen: Callable[[int], None]) -> Iterator[bytes
     """
     rest = b""
     try:
-        with path.open("rb") as file, _unzipped(file) as source:
+        with path.open("rb") as file, _open_unzipped(file) as source:
             more = source.read(max(chunk, 3)).removeprefix(BYTE_ORDER_MARK) or source.read(chunk)
             while more:
-                seen(file.tell() if file.seekable() else 0)
+                show_read(file.tell() if file.seekable() else 0)
                 cut = more.rfind(b"\n") + 1
                 if cut:
                     yield rest + more[:cut]
@@ -186,7 +190,7 @@ def pages(path: Path, chunk: int, seen: Callable[[int], None]) -> Iterator[bytes
         yield rest + b"\n"
 
 
-def _unzipped(file: BufferedReader) -> BufferedReader | gzip.GzipFile:
+def _open_unzipped(file: BufferedReader) -> BufferedReader | gzip.GzipFile:
     return gzip.GzipFile(fileobj=file) if file.peek(2)[:2] == b"\x1f\x8b" else file
 
 
@@ -243,7 +247,7 @@ class Gatherer:
             return
         if name in self.queries:
             raise InvalidInput(
-                f"{path}, {line}: query {shown(query)} appears again after query {current!r}; it began in "
+                f"{path}, {line}: query {quote_word(query)} appears again after query {current!r}; it began in "
                 f"{self.queries[name]}. The documents of a query must be consecutive"
             )
         self.queries[name] = f"{path}, {line}"
@@ -261,12 +265,12 @@ def read_files(paths: list[Path], show: Callable[[float], None], chunk: int = PA
     total, read = sum(path.stat().st_size for path in paths), 0
     gatherer = Gatherer()
 
-    def seen(at: int) -> None:
+    def show_read(at: int) -> None:
         show((read + at) / max(total, 1))
 
     for path in paths:
         lines, rows = 0, len(gatherer.features)
-        for text in pages(path, chunk, seen):
+        for text in pages(path, chunk, show_read):
             lines = gatherer.add(path, text, lines)
         if len(gatherer.features) == rows:
             found = f"has {lines} lines but no document" if lines else "is empty"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.compiling import Kernel, compile_with
-from ..errors import InvalidInput, UnknownName, cut
+from ..errors import InvalidInput, UnknownName, shorten
 from ..preference import frozen
 from .collection import Collection
 
@@ -104,7 +104,7 @@ class Rankers:
         return len(self.names)
 
     def __repr__(self) -> str:
-        return f"Rankers({len(self)} of {self.collection.name!r}: {_listed(self.names)})"
+        return f"Rankers({len(self)} of {self.collection.name!r}: {_join_names(self.names)})"
 
     def index(self, ranker: int | str) -> int:
         """Return the index of a ranker that is given by index or by name."""
@@ -223,7 +223,7 @@ def feature_rankers(
         lowest_first = set(columns)
     signs = np.array([-1.0 if column in lowest_first else 1.0 for column in columns])
     called = [f"{collection.feature_names[c]}{'-ascending' if c in lowest_first else ''}" for c in columns]
-    return _ranked(collection, called, lambda documents: documents[:, columns].T * signs[:, None])
+    return _make_rankers(collection, called, lambda documents: documents[:, columns].T * signs[:, None])
 
 
 def linear_rankers(
@@ -259,7 +259,7 @@ def linear_rankers(
             f"the weight of {collection.feature_names[column]} for ranker {called[r]!r} is {table[r, column]}: "
             "expected a finite number"
         )
-    return _ranked(collection, called, lambda documents: _weighted(table, documents))
+    return _make_rankers(collection, called, lambda documents: _weigh_documents(table, documents))
 
 
 def score_rankers(collection: Collection, scores: Mapping[str, Score]) -> Rankers:
@@ -277,14 +277,16 @@ def score_rankers(collection: Collection, scores: Mapping[str, Score]) -> Ranker
         >>> score_rankers(collection, {"product": lambda documents: documents[:, 0] * documents[:, 1]})
     """
     if not isinstance(scores, Mapping):
-        raise InvalidInput(f"scores is {cut(scores)}: expected a dictionary of functions, such as {{'mine': f}}")
+        raise InvalidInput(f"scores is {shorten(scores)}: expected a dictionary of functions, such as {{'mine': f}}")
     for name, score in scores.items():
         if not callable(score):
-            raise InvalidInput(f"ranker {name!r} is {cut(score)}: expected a function from features to scores")
-    return _ranked(collection, [str(name) for name in scores], lambda documents: _scored(scores, documents))
+            raise InvalidInput(f"ranker {name!r} is {shorten(score)}: expected a function from features to scores")
+    return _make_rankers(
+        collection, [str(name) for name in scores], lambda documents: _score_documents(scores, documents)
+    )
 
 
-def _scored(scores: Mapping[str, Score], documents: np.ndarray) -> np.ndarray:
+def _score_documents(scores: Mapping[str, Score], documents: np.ndarray) -> np.ndarray:
     """(R, n): the scores of a query's documents."""
     rows = []
     for name, score in scores.items():
@@ -304,7 +306,7 @@ def _not_finite(row: np.ndarray) -> float:
     return float(row[~np.isfinite(row)][0])
 
 
-def _weighted(weights: np.ndarray, documents: np.ndarray) -> np.ndarray:
+def _weigh_documents(weights: np.ndarray, documents: np.ndarray) -> np.ndarray:
     """(R, n) sums, feature by feature: unlike with a matrix product, equal documents get exactly equal sums."""
     total = np.zeros((len(weights), len(documents)))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -315,7 +317,7 @@ def _weighted(weights: np.ndarray, documents: np.ndarray) -> np.ndarray:
     return total
 
 
-def _ranked(collection: Collection, names: list[str], scores: Callable[[np.ndarray], np.ndarray]) -> Rankers:
+def _make_rankers(collection: Collection, names: list[str], scores: Callable[[np.ndarray], np.ndarray]) -> Rankers:
     """Rankers by `scores`, which returns (R, n) numbers for a query's n documents."""
     if not names:
         raise InvalidInput("there are no rankers: expected at least one")
@@ -347,9 +349,9 @@ def _column(collection: Collection, feature: int | str) -> int:
         raise UnknownName("feature", feature, collection.feature_names)
     use = "; for a function use score_rankers" if callable(feature) else ""
     raise InvalidInput(
-        f"feature {feature!r} does not exist: {collection.name} has {_listed(list(map(str, known)))}{use}"
+        f"feature {feature!r} does not exist: {collection.name} has {_join_names(list(map(str, known)))}{use}"
     )
 
 
-def _listed(names: Sequence[str], most: int = 8) -> str:
+def _join_names(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f", … {names[-1]}" if len(names) > most else "")

@@ -23,12 +23,12 @@ from .synthetic_features import (
     field_features,
     hits,
     match_features,
-    normalise,
+    normalize,
     propagate,
     reverse,
+    round_scores,
     sitemap,
-    split,
-    stored,
+    split_scores,
 )
 from .synthetic_pool import (
     ANCHOR,
@@ -58,7 +58,7 @@ class Feature(NamedTuple):
     description: str
 
 
-def _listed_features() -> Iterator[tuple[str, str]]:
+def _list_features() -> Iterator[tuple[str, str]]:
     families = (
         ("tf", "occurrences of the query's terms"),
         ("idf", "inverse document frequencies of the query's terms, summed: the same for all documents of a query"),
@@ -94,7 +94,7 @@ def _listed_features() -> Iterator[tuple[str, str]]:
         yield f"{family}-extracted", f"{description}; title extracted from the body"
 
 
-FEATURES: tuple[Feature, ...] = tuple(Feature(k, *named) for k, named in enumerate(_listed_features(), 1))
+FEATURES: tuple[Feature, ...] = tuple(Feature(k, *named) for k, named in enumerate(_list_features(), 1))
 
 
 def synthetic_collection(
@@ -130,7 +130,7 @@ def synthetic_collection(
         rng = np.random.default_rng(np.random.SeedSequence([seed, query]))
         number = int(np.searchsorted(np.cumsum(chances)[:-1], rng.random(), side="right"))
         terms, pages = draw_pool(documents, number, rng)
-        tables.append(normalise(_features(terms, pages, rng)[:features]))
+        tables.append(normalize(_features(terms, pages, rng)[:features]))
         grades.append(pages.relevant.astype(np.int64))
     return Collection(
         name=name,
@@ -145,7 +145,7 @@ def synthetic_collection(
 
 
 def _features(terms: Terms, pages: Pages, rng: np.random.Generator) -> list[np.ndarray]:
-    """The columns of `FEATURES`, before normalisation."""
+    """The columns of `FEATURES`, before normalization."""
     document = field_of(WHOLE, terms, whole(pages))
     texts = ((BODY, pages.body), (ANCHOR, pages.anchor), (TITLE, pages.title), (URL, pages.url))
     by_field = [field_features(field_of(style, terms, text)) for style, text in texts] + [field_features(document)]
@@ -175,11 +175,11 @@ def _link_features(document: Field, links: Links) -> list[np.ndarray]:
     scores = bm25(document)
     linked = np.zeros(links.documents)
     linked[links.sources] = linked[links.targets] = 1
-    better = split(scores[links.targets], links)
+    better = split_scores(scores[links.targets], links)
     back = reverse(links)
-    even = split(np.ones(len(links.sources)), back)
+    even = split_scores(np.ones(len(links.sources)), back)
     flows = ((links, better, OWN_SHARE), (back, better, OWN_SHARE), (back, even, OWN_SHARE_UNIFORM))
-    by_score = [stored(propagate(scores * linked, *flow)) for flow in flows]
+    by_score = [round_scores(propagate(scores * linked, *flow)) for flow in flows]
     by_term = [np.stack([propagate(row * linked, *flow) for row in document.counts]) for flow in flows]
     return by_score + [bm25(document._replace(counts=counts)) for counts in by_term]
 
@@ -191,8 +191,15 @@ def _graph_features(pages: Pages, links: Links, rng: np.random.Generator) -> lis
     topic = 1 / (1 + np.exp(-pages.topicality))
     authority, hub = hits(links, np.ones(len(links.sources)))
     on_topic = hits(links, topic[links.sources] * topic[links.targets])
-    topical_pagerank = stored(pagerank * topic, decimals=3)
-    return [stored(authority), stored(hub), pagerank, hostrank, topical_pagerank, *map(stored, on_topic)]
+    topical_pagerank = round_scores(pagerank * topic, decimals=3)
+    return [
+        round_scores(authority),
+        round_scores(hub),
+        pagerank,
+        hostrank,
+        topical_pagerank,
+        *map(round_scores, on_topic),
+    ]
 
 
 def _chances(relevant: int | Sequence[float], documents: int) -> np.ndarray:

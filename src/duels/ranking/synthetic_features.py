@@ -1,4 +1,4 @@
-"""The formulas behind a synthetic collection's features: term weights, language models, links, normalisation.
+"""The formulas behind a synthetic collection's features: term weights, language models, links, normalization.
 
 Plain functions of arrays; `synthetic_pool.py` draws the documents. Term counts are (M, n), with one row per query term
 and one column per document, so sums over terms add rows in the same order on every machine.
@@ -99,7 +99,7 @@ def reverse(links: Links) -> Links:
     return Links(links.targets, links.sources, links.documents)
 
 
-def split(weights: np.ndarray, links: Links) -> np.ndarray:
+def split_scores(weights: np.ndarray, links: Links) -> np.ndarray:
     """(E,) the share of its source's value that each link carries, in proportion to the links' weights."""
     total = np.bincount(links.sources, weights=weights, minlength=links.documents)
     total = np.maximum(total, 1e-12)  # a source may link only to pages of score 0
@@ -110,7 +110,7 @@ def propagate(scores: np.ndarray, links: Links, carried: np.ndarray, own: float)
     """Propagate scores along links: the fraction `own` of a page's score is its own, the rest arrives along links."""
     values = scores
     for _ in range(LINK_ROUNDS):
-        values = own * scores + (1 - own) * _arriving(values, links, carried)
+        values = own * scores + (1 - own) * _sum_arriving(values, links, carried)
     return values
 
 
@@ -118,25 +118,25 @@ def hits(links: Links, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Kleinberg's authority and hub scores on weighted links, scaled to a maximum of 1."""
     authorities = hubs = np.ones(links.documents)
     for _ in range(LINK_ROUNDS):
-        authorities = _scaled(_arriving(hubs, links, weights))
-        hubs = _scaled(_arriving(authorities, reverse(links), weights))
+        authorities = _scale(_sum_arriving(hubs, links, weights))
+        hubs = _scale(_sum_arriving(authorities, reverse(links), weights))
     return authorities, hubs
 
 
-def stored(scores: np.ndarray, decimals: int = 4) -> np.ndarray:
+def round_scores(scores: np.ndarray, decimals: int = 4) -> np.ndarray:
     """Scores as fractions of their sum with few decimals, as link analysis stores them: many pages become equal."""
     return np.round(scores / max(math.fsum(scores), 1e-12), decimals)
 
 
-def _arriving(values: np.ndarray, links: Links, carried: np.ndarray) -> np.ndarray:
+def _sum_arriving(values: np.ndarray, links: Links, carried: np.ndarray) -> np.ndarray:
     return np.bincount(links.targets, weights=values[links.sources] * carried, minlength=links.documents)
 
 
-def _scaled(values: np.ndarray) -> np.ndarray:
+def _scale(values: np.ndarray) -> np.ndarray:
     return np.asarray(values / max(values.max(), 1e-12))
 
 
-def normalise(columns: list[np.ndarray]) -> np.ndarray:
+def normalize(columns: list[np.ndarray]) -> np.ndarray:
     """(n, F): each column stretched to 0 … 1 and rounded to LETOR's six decimals; a constant column becomes 0."""
     table = np.stack(columns, axis=1)
     low, high = table.min(axis=0), table.max(axis=0)

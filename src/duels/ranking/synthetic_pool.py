@@ -78,7 +78,7 @@ def draw_pool(documents: int, relevant: int, rng: np.random.Generator) -> tuple[
     score = bm25(field_of(WHOLE, terms, whole(drawn)))
     score[drawn.relevant] = np.inf  # judged pages are always kept
     kept = np.argsort(-score, kind="stable")[:documents]
-    return terms, _taken(drawn, rng.permutation(kept))
+    return terms, _take_pages(drawn, rng.permutation(kept))
 
 
 def draw_terms(rng: np.random.Generator) -> Terms:
@@ -196,12 +196,12 @@ def _short_text(levels: np.ndarray, slots: np.ndarray, words: np.ndarray, rng: n
 
 def _with_copies(pages: Pages, rng: np.random.Generator) -> Pages:
     """Pages of which some reprint the text of another one or mirror it; named pages are not copied."""
-    text = _taken(pages, _copied_from(pages.relevant, REPRINTS * rng.gamma(1.0), rng))
+    text = _take_pages(pages, _draw_copies(pages.relevant, REPRINTS * rng.gamma(1.0), rng))
     pages = pages._replace(topicality=text.topicality, body=text.body, title=text.title, extracted=text.extracted)
-    return _taken(pages, _copied_from(pages.relevant, 2 * MIRRORS * rng.gamma(0.5), rng))
+    return _take_pages(pages, _draw_copies(pages.relevant, 2 * MIRRORS * rng.gamma(0.5), rng))
 
 
-def _copied_from(relevant: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+def _draw_copies(relevant: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
     """(n,) int64: the page that each one copies; most pages are their own."""
     origin = np.arange(len(relevant))
     copies = np.flatnonzero((rng.random(len(relevant)) < min(share, MOST_COPIES)) & ~relevant)
@@ -209,5 +209,5 @@ def _copied_from(relevant: np.ndarray, share: float, rng: np.random.Generator) -
     return origin
 
 
-def _taken(pages: Pages, index: np.ndarray) -> Pages:
+def _take_pages(pages: Pages, index: np.ndarray) -> Pages:
     return Pages._make(tuple(p[..., index] for p in v) if isinstance(v, tuple) else v[index] for v in pages)

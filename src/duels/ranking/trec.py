@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InvalidInput, counted, cut
+from ..errors import InvalidInput, format_count, shorten
 from .collection import AnyPath, Collection, stem
-from .letor import MOST_GRADE, NUMBER, PAGE, pages, shown
+from .letor import MOST_GRADE, NUMBER, PAGE, pages, quote_word
 
 MOST_SCORE = 1e300
 Table = dict[str, dict[str, float]]  # query -> document -> score or grade
@@ -43,9 +43,9 @@ class Runs(NamedTuple):
 
     def describe(self) -> str:
         """Return the collection's properties and what was left out as text."""
-        not_judged = counted(len(self.not_judged), "query", "queries")
+        not_judged = format_count(len(self.not_judged), "query", "queries")
         rows = [
-            ("unjudged", f"{counted(self.unjudged, 'document')}, taken as not relevant"),
+            ("unjudged", f"{format_count(self.unjudged, 'document')}, taken as not relevant"),
             ("left out", f"{not_judged} without judgments, {len(self.not_run):,} in no run"),
         ]
         return "\n".join([self.collection.describe(), *(f"{label:<9}  {text}" for label, text in rows)])
@@ -80,15 +80,15 @@ def load_runs(
     """
     if isinstance(qrels, str | os.PathLike):
         judgments, called_so = Path(qrels), stem(Path(qrels))
-        found = _named_runs(runs, judgments)
+        found = _name_runs(runs, judgments)
         grades, where = _read_qrels(judgments), str(qrels)
     else:
-        found = _named_runs(runs, None)
+        found = _name_runs(runs, None)
         grades, where, called_so = _table_of(qrels, "qrels", GRADE, _grade), "qrels", "runs"
     tables = [run for _, run in found]
     called = [tag for tag, _ in found] if names is None else list(names)
     if len(called) != len(tables) or len(set(called)) < len(called):
-        many = counted(len(tables), "run is", "runs are")
+        many = format_count(len(tables), "run is", "runs are")
         raise InvalidInput(f"the {many} called {', '.join(called)}: pass a different name for each")
     asked = {query: None for run in tables for query, documents in run.items() if documents}
     queries = [query for query in asked if query in grades]
@@ -110,7 +110,7 @@ def load_runs(
     return Runs(collection, judged.count(None), not_judged, not_run)
 
 
-def _named_runs(runs: object, qrels: Path | None) -> list[tuple[str, Table]]:
+def _name_runs(runs: object, qrels: Path | None) -> list[tuple[str, Table]]:
     """The runs and their names, whichever way they are given."""
     given: list[tuple[str, object]]
     runs = _as_plain(runs)
@@ -123,7 +123,7 @@ def _named_runs(runs: object, qrels: Path | None) -> list[tuple[str, Table]]:
     elif isinstance(runs, Iterable):
         given = [(f"run{k}", run) for k, run in enumerate(runs, 1)]
     else:
-        raise InvalidInput(f"runs is {cut(runs)}: expected files, dictionaries or data frames")
+        raise InvalidInput(f"runs is {shorten(runs)}: expected files, dictionaries or data frames")
     if not given:
         raise InvalidInput("no run was given: expected at least one run file")
     found: list[tuple[str, Table]] = []
@@ -165,7 +165,7 @@ def _table_of(given: Any, what: str, columns: tuple[str, ...], read: Callable[[o
         rows = ((query, document, value) for query, values in given.items() for document, value in values.items())
     else:
         raise InvalidInput(
-            f"{what} is {cut(given)}: expected a file, a dictionary {{query: {{document: {columns[0]}}}}}, "
+            f"{what} is {shorten(given)}: expected a file, a dictionary {{query: {{document: {columns[0]}}}}}, "
             f"or a data frame with columns such as {QUERY[0]}, {DOCUMENT[0]} and {columns[0]}"
         )
     table: Table = {str(query): {} for query in given} if isinstance(given, Mapping) else {}
@@ -175,7 +175,7 @@ def _table_of(given: Any, what: str, columns: tuple[str, ...], read: Callable[[o
         except (TypeError, ValueError, OverflowError):
             kind = "a finite number" if read is _score else f"a whole number up to {MOST_GRADE}"
             place = f"document {document!r} of query {query!r}"
-            raise InvalidInput(f"{what} has {cut(value)} for {place}: expected {kind}") from None
+            raise InvalidInput(f"{what} has {shorten(value)} for {place}: expected {kind}") from None
         values = table.setdefault(str(query), {})
         if str(document) in values:
             raise InvalidInput(f"{what} has document {document!r} twice for query {query!r}")
@@ -189,7 +189,8 @@ def _column_of(frame: Any, what: str, names: tuple[str, ...]) -> list[Any]:
             values: list[Any] = frame[name].to_list()
             return values
     raise InvalidInput(
-        f"{what} has the columns {cut(', '.join(map(str, frame.columns)))}: expected one called {' or '.join(names)}"
+        f"{what} has the columns {shorten(', '.join(map(str, frame.columns)))}: "
+        f"expected one called {' or '.join(names)}"
     )
 
 
@@ -234,7 +235,7 @@ def _read_runs(path: Path) -> dict[str, Table]:
     for number, words in _words(path, (6, 5), "query Q0 document rank score tag"):
         score = float(words[4]) if NUMBER.fullmatch(words[4]) else math.nan
         if not abs(score) < MOST_SCORE:
-            raise InvalidInput(f"{path}, line {number}: the score {shown(words[4])} is not a number, or too large")
+            raise InvalidInput(f"{path}, line {number}: the score {quote_word(words[4])} is not a number, or too large")
         _enter(tables.setdefault(words[5] if len(words) == 6 else b"", {}), path, number, words, score)
     if len(tables) == 1:
         return {stem(path): table for table in tables.values()}
@@ -247,7 +248,7 @@ def _read_qrels(path: Path) -> Table:
         digits = words[3].removeprefix(b"-")
         if not digits.isdigit() or int(digits) > MOST_GRADE:
             raise InvalidInput(
-                f"{path}, line {number}: the grade {shown(words[3])} is not a whole number up to {MOST_GRADE}"
+                f"{path}, line {number}: the grade {quote_word(words[3])} is not a whole number up to {MOST_GRADE}"
             )
         _enter(table, path, number, words, int(words[3]))
     return table

@@ -24,7 +24,7 @@ class Cells(NamedTuple):
         first: (m,) int64: The first arm of each cell.
         second: (m,) int64: The second arm of each cell.
         counts: (3, m) float64, or (3, m, rounds): How often the first arm won, lost and tied.
-        features: (m, F) float64: What else may have moved the votes, in favour of the first arm; F is 0 for pairs.
+        features: (m, F) float64: What else may have moved the votes, in favor of the first arm; F is 0 for pairs.
     """
 
     arms: int

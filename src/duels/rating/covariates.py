@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import InvalidInput, counted
+from ..errors import InvalidInput, format_count
 from ..votes.votes import Votes
 from .counts import Floats
 
-Covariate = str | tuple[str, str]  # a column that favours left, or one of the left arm and one of the right arm
+Covariate = str | tuple[str, str]  # a column that favors left, or one of the left arm and one of the right arm
 
 
 def covariate_columns(covariates: object) -> tuple[Covariate, ...]:
@@ -73,7 +73,7 @@ def _numbers(votes: Votes, name: str) -> Floats:
     bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
         raise InvalidInput(
-            f"covariate {name!r} is empty or not finite in {counted(len(bad), 'vote')}, the first in row "
+            f"covariate {name!r} is empty or not finite in {format_count(len(bad), 'vote')}, the first in row "
             f"{votes.lines[bad[0]]} of {votes.source}: expected a number in each; leave these votes out"
         )
     return np.asarray(numbers, dtype=np.float64)

@@ -64,7 +64,7 @@ class Fit:
         """(K, K) bool: See `reaches`."""
         found = reaches(self.votes)
         # If only Rao and Kupper's η has no limit, no difference of θ has one.
-        return np.eye(self.arms, dtype=bool) if self.regularised and found.all() else found
+        return np.eye(self.arms, dtype=bool) if self.regularized and found.all() else found
 
     @property
     def arms(self) -> int:
@@ -72,19 +72,19 @@ class Fit:
         return self.votes.arms
 
     @property
-    def regularised(self) -> bool:
+    def regularized(self) -> bool:
         """Whether there is an average arm."""
         return self.cells.arms > self.arms
 
     @property
     def virtual(self) -> int:
         """How many cells, the last ones, are votes against the average arm."""
-        return self.arms if self.regularised else 0
+        return self.arms if self.regularized else 0
 
     @property
     def x(self) -> Floats:
         """(K + extra,) float64: θ of the K arms, then the model's other parameters."""
-        return centred(self.solution, self.reference, self.cells.arms)
+        return center(self.solution, self.reference, self.cells.arms)
 
 
 def fit(model: Model, cells: Cells, anchor: int | None = None) -> Fit:
@@ -102,10 +102,10 @@ def fit(model: Model, cells: Cells, anchor: int | None = None) -> Fit:
     model = _simplest(model, cells)
     used = cells if model.has_maximum(cells) else with_average_arm(cells)
     reference = main_group(cells) if anchor is None else np.arange(cells.arms) == anchor
-    return Fit(model, cells, used, maximise(model, used, model.start(used)), reference)
+    return Fit(model, cells, used, maximize(model, used, model.start(used)), reference)
 
 
-def maximise(model: Model, cells: Cells, x: Floats) -> Floats:
+def maximize(model: Model, cells: Cells, x: Floats) -> Floats:
     """Return the parameters with the largest likelihood, from a start, by Newton's method with halved steps."""
     now = model.value(cells, x)
     for _ in range(MOST_STEPS):
@@ -129,7 +129,7 @@ def _step(model: Model, cells: Cells, x: Floats, slope: Floats) -> Floats:
     """Newton's step, with a mean θ of 0."""
     parts, arms = model.curvature(cells, x), cells.arms
     if len(slope) <= FEW:  # elimination is quicker
-        matrix = _fixed(_assembled(cells, *parts), arms)
+        matrix = _fix_mean(_assemble(cells, *parts), arms)
         try:
             return np.asarray(np.linalg.solve(matrix, slope))
         except np.linalg.LinAlgError:
@@ -139,7 +139,7 @@ def _step(model: Model, cells: Cells, x: Floats, slope: Floats) -> Floats:
     step = conjugate_gradients(_sparse(cells, *parts), right)
     if step is not None:
         return np.asarray(step - theta * step[:arms].mean())
-    return np.asarray(np.linalg.lstsq(_fixed(_assembled(cells, *parts), arms), slope)[0])
+    return np.asarray(np.linalg.lstsq(_fix_mean(_assemble(cells, *parts), arms), slope)[0])
 
 
 def conjugate_gradients(matrix: "csr_array", right: Floats) -> Floats | None:
@@ -190,7 +190,7 @@ def gradient(model: Model, cells: Cells, x: Floats) -> Floats:
 
 def information(model: Model, cells: Cells, x: Floats) -> Floats:
     """Return (K + extra, K + extra): minus the second derivatives of the likelihood. Adding 1 to all θ is free."""
-    return _assembled(cells, *model.curvature(cells, x))
+    return _assemble(cells, *model.curvature(cells, x))
 
 
 class Spread(NamedTuple):
@@ -217,7 +217,7 @@ def sandwich(fitted: Fit, clusters: Clusters | None = None) -> Spread:
         LinAlgError: If the counts are so uneven that rounding hides the small ones.
     """
     whole, arms, x = fitted.cells, fitted.arms, fitted.solution
-    matrix = _fixed(information(fitted.model, whole, x), whole.arms)
+    matrix = _fix_mean(information(fitted.model, whole, x), whole.arms)
     inverse = np.linalg.inv(matrix)
     if not np.abs(matrix).max() * np.abs(inverse).max() < MOST_UNEVEN:
         raise np.linalg.LinAlgError("singular")
@@ -239,7 +239,7 @@ def _slope_products(fitted: Fit, clusters: Clusters | None) -> Sums:
         counts[:, : counts.shape[1] - fitted.virtual] = 0
     square = np.sum(counts * by_delta**2, axis=0)
     cross = np.einsum("km,kmf->mf", counts * by_delta, by_extra)
-    products = _assembled(cells, square, cross, np.einsum("km,kmf,kmg->fg", counts, by_extra, by_extra))
+    products = _assemble(cells, square, cross, np.einsum("km,kmf,kmg->fg", counts, by_extra, by_extra))
     if clusters is None:
         return Sums(products, np.full(len(products), np.inf))
     found = sum_slopes(clusters, cells, by_delta, by_extra)
@@ -258,7 +258,7 @@ def bootstrap(fitted: Fit, rounds: int, rng: np.random.Generator, clusters: Clus
     return np.concatenate(parts, axis=1)
 
 
-def centred(x: Floats, reference: Bools, arms: int) -> Floats:
+def center(x: Floats, reference: Bools, arms: int) -> Floats:
     """Return x without the average arm, if there is one, and with 0 as the mean θ of the reference."""
     theta = x[: len(reference)]
     return np.concatenate([theta - theta[reference].mean(axis=0), x[arms:]])
@@ -271,7 +271,7 @@ def _rounds(fitted: Fit, rounds: int, rng: np.random.Generator, draw: Draw) -> F
     cells, model = fitted.cells, fitted.model
     drawn = cells._replace(counts=draw(rounds, rng))
     begin = fitted.solution
-    factor = cho_factor(_fixed(information(model, cells, begin), cells.arms))
+    factor = cho_factor(_fix_mean(information(model, cells, begin), cells.arms))
     x = np.repeat(begin[:, None], rounds, axis=1)
     open_rounds = np.arange(rounds)
     for _ in range(CHORD_STEPS):
@@ -281,7 +281,7 @@ def _rounds(fitted: Fit, rounds: int, rng: np.random.Generator, draw: Draw) -> F
         open_rounds = open_rounds[~(np.abs(step).max(axis=0) < ROUND_TOLERANCE)]
         if not len(open_rounds):
             break
-    found = centred(x, fitted.reference, cells.arms)
+    found = center(x, fitted.reference, cells.arms)
     for k in open_rounds:
         found[:, k] = _by_itself(fitted, drawn._replace(counts=drawn.counts[..., k]))
     return found
@@ -290,8 +290,8 @@ def _rounds(fitted: Fit, rounds: int, rng: np.random.Generator, draw: Draw) -> F
 def _by_itself(fitted: Fit, cells: Cells) -> Floats:
     """One round, with the average arm if it is needed."""
     used = cells if fitted.model.has_maximum(cells) else with_average_arm(cells)
-    x = maximise(fitted.model, used, fitted.model.start(used))
-    return centred(x, fitted.reference, used.arms)
+    x = maximize(fitted.model, used, fitted.model.start(used))
+    return center(x, fitted.reference, used.arms)
 
 
 def _draw_votes(cells: Cells, virtual: int, rounds: int, rng: np.random.Generator) -> Floats:
@@ -320,7 +320,7 @@ def _simplest(model: Model, cells: Cells) -> Model:
     return model if cells.counts[TIED].any() else bradley_terry
 
 
-def _assembled(cells: Cells, pairs: Floats, cross: Floats, extra: Floats) -> Floats:
+def _assemble(cells: Cells, pairs: Floats, cross: Floats, extra: Floats) -> Floats:
     """The (K + extra, K + extra) matrix of sums over cells, of which each concerns θ of two arms and the others."""
     arms = cells.arms
     matrix = np.zeros((arms + len(extra), arms + len(extra)))
@@ -339,7 +339,7 @@ def _sparse(cells: Cells, pairs: Floats, cross: Floats, extra: Floats) -> "csr_a
     from scipy.sparse import coo_array, csr_array
 
     if len(extra):
-        return csr_array(_assembled(cells, pairs, cross, extra))
+        return csr_array(_assemble(cells, pairs, cross, extra))
     first, second, arms = cells.first, cells.second, cells.arms
     both = np.bincount(first, pairs, arms) + np.bincount(second, pairs, arms)
     itself = np.arange(arms)
@@ -347,7 +347,7 @@ def _sparse(cells: Cells, pairs: Floats, cross: Floats, extra: Floats) -> "csr_a
     return coo_array((np.concatenate([both, -pairs, -pairs]), (rows, columns)), shape=(arms, arms)).tocsr()
 
 
-def _fixed(matrix: Floats, arms: int) -> Floats:
+def _fix_mean(matrix: Floats, arms: int) -> Floats:
     """The matrix with a cost for the mean θ, which is free otherwise; so it can be inverted."""
     matrix[:arms, :arms] += np.trace(matrix[:arms, :arms]) / arms**2
     return matrix

@@ -63,7 +63,7 @@ def win_rates(
             "share": pl.Series(share).fill_nan(None),
         }
     )
-    return _noted(found, table.notes)
+    return _add_notes(found, table.notes)
 
 
 def category_ranks(
@@ -107,7 +107,7 @@ def category_ranks(
         for (value,), some in part.group_by(column, maintain_order=True):
             name = str(value) if taken.count(str(value)) == 1 else f"{column} = {value}"
             found = found.join(some.select("arm", _rank(name)), on="arm", how="left", maintain_order="left")
-    return _noted(found, [*overall.notes, *(note for _, part in parts for note in part.notes)])
+    return _add_notes(found, [*overall.notes, *(note for _, part in parts for note in part.notes)])
 
 
 def ratings_over_time(
@@ -161,7 +161,7 @@ def ratings_over_time(
     notes = [f"Ratings are relative to {arm}, which has the same rating in every {every}."]
     if left_out:
         notes.append(f"Left out: {left_out:,} of the periods, which have no vote on {arm}.")
-    return _noted(table, [*notes, *table.notes])
+    return _add_notes(table, [*notes, *table.notes])
 
 
 def _usual_anchor(votes: Votes, period: "pl.Series") -> str:
@@ -195,7 +195,7 @@ def _rank(name: str) -> "pl.Expr":
     return pl.col("rank").alias(name)
 
 
-def _noted(table: "pl.DataFrame", notes: Iterable[str]) -> "NotedFrame":
+def _add_notes(table: "pl.DataFrame", notes: Iterable[str]) -> "NotedFrame":
     from .noted_frame import NotedFrame
 
     return NotedFrame.with_notes(table, dict.fromkeys(notes))

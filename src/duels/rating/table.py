@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack
 import numpy as np
 
 from ..checks import check_int
-from ..errors import InvalidInput, UnknownName, counted, cut
+from ..errors import InvalidInput, UnknownName, format_count, shorten
 from ..votes.files import Reading, VoteSource, count_votes, read_votes
 from ..votes.votes import Votes
 from . import bradley_terry, rao_kupper
@@ -129,19 +129,19 @@ def ratings(
     wanted = covariate_columns(covariates)
     if wanted and model != "bradley-terry":
         raise InvalidInput(f"covariates with model {model!r}: expected 'bradley-terry', the only one that has them")
-    boards, notes = _boards(votes, wanted, by, _checked_cluster(cluster), reading)
+    boards, notes = _boards(votes, wanted, by, _check_cluster(cluster), reading)
     if getattr(votes, "chooses_pairs", False):
         options = options._replace(intervals=options.intervals._replace(always=True))
         notes.append(CHOSEN)
     tables = []
     for value, board in boards:
-        table, remarks, doubts = _rated(board, options, anchor)
+        table, remarks, doubts = _rate_board(board, options, anchor)
         before = "" if by is None else f"{by} = {value}: "
         if doubts:
             warnings.warn(before + "; ".join(doubts), stacklevel=2)
         notes += [before + note for note in (*remarks, *doubts)]
         tables.append((value, table))
-    return _noted(_stacked(tables, by), notes)
+    return _add_notes(_stack_tables(tables, by), notes)
 
 
 def effects(
@@ -172,17 +172,17 @@ def effects(
     import polars as pl
 
     wanted = covariate_columns(covariates)
-    ((_, board),), notes = _boards(votes, wanted, None, _checked_cluster(cluster), reading)
+    ((_, board),), notes = _boards(votes, wanted, None, _check_cluster(cluster), reading)
     fitted = fit(bradley_terry, board.cells)
-    doubts = [*filter(None, [unlimited(fitted, board.names), few_clusters(board.clusters)])]
+    doubts = [*filter(None, [describe_unlimited(fitted, board.names), few_clusters(board.clusters)])]
     if doubts:
         warnings.warn("; ".join(doubts), stacklevel=2)
     spread, effect = sandwich(fitted, board.clusters), fitted.x[fitted.arms :]
     variance, clusters = np.diag(spread.covariance)[fitted.arms :], spread.effective[fitted.arms :]
-    half = half_widths(variance, _checked(confidence), clusters)
+    half = half_widths(variance, _check_number(confidence), clusters)
     names = [one if isinstance(one, str) else ", ".join(one) for one in wanted]
     found = pl.DataFrame({"covariate": names, "effect": effect, "lower": effect - half, "upper": effect + half})
-    return _noted(found, [*notes, *doubts])
+    return _add_notes(found, [*notes, *doubts])
 
 
 class _Options(NamedTuple):
@@ -212,17 +212,17 @@ def _options(
     if ranks not in RANKS:
         raise UnknownName("rule of ranks", ranks, RANKS)
     kind, rounds, seed = interval or "sandwich", check_int("rounds", rounds, 10), check_int("seed", seed, 0)
-    intervals = Intervals(kind, _checked(confidence), rounds, seed)
+    intervals = Intervals(kind, _check_number(confidence), rounds, seed)
     return _Options(MODELS[model], scale, intervals, ranks)
 
 
-def _checked(confidence: object) -> float:
+def _check_number(confidence: object) -> float:
     if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
         raise InvalidInput(f"confidence is {confidence!r}: expected a number above 0 and below 1, such as 0.95")
     return float(confidence)
 
 
-def _checked_cluster(cluster: object) -> str | None:
+def _check_cluster(cluster: object) -> str | None:
     if cluster is not None and (not isinstance(cluster, str) or not cluster):
         raise InvalidInput(f"cluster is {cluster!r}: expected 'voter', a column such as 'item', or None")
     return cluster
@@ -294,7 +294,7 @@ def choose_cluster(votes: Votes, cluster: str | None) -> tuple[str | None, list[
         return None, []
     if len(counts) >= FEW:
         return VOTER, []
-    each = f"{counted(len(counts), 'voter')} with {counts.mean():,.0f} votes each on average"
+    each = f"{format_count(len(counts), 'voter')} with {counts.mean():,.0f} votes each on average"
     return None, [
         f"The intervals take votes to be independent, and are about these voters: {each} do not show how much voters "
         "differ."
@@ -319,7 +319,7 @@ def _board_of(votes: Votes, covariates: Sequence[Covariate], cluster: str | None
 
 def _board(names: Sequence[str], cells: Cells, source: str) -> _Board:
     if not 2 <= len(names) <= MOST_ARMS:
-        raise InvalidInput(f"{source} has {counted(len(names), 'arm')} with duels, expected 2 to {MOST_ARMS:,}")
+        raise InvalidInput(f"{source} has {format_count(len(names), 'arm')} with duels, expected 2 to {MOST_ARMS:,}")
     return _Board(names, cells)
 
 
@@ -337,8 +337,8 @@ def _parts(votes: Votes, by: str | None) -> Iterator[tuple[object, Votes]]:
     if rows["value"].dtype.base_type() == pl.Struct or rows["value"].n_unique() > MOST_BOARDS:
         found = f"{rows['value'].n_unique():,} different values" if len(rows) else "objects"
         raise InvalidInput(
-            f"column {by!r} has {found}, such as {cut(rows['value'][0], 60)}: expected at most {MOST_BOARDS:,} values, "
-            "such as languages, each of which gets a table"
+            f"column {by!r} has {found}, such as {shorten(rows['value'][0], 60)}: expected at most {MOST_BOARDS:,} "
+            "values, such as languages, each of which gets a table"
         )
     for value in rows["value"].unique().sort().to_list():
         kept = np.zeros(len(votes), dtype=bool)
@@ -364,14 +364,14 @@ def _those(votes: Votes, kept: Bools) -> Votes:
     return replace(some, names=tuple(votes.names[arm] for arm in arms), left=left, right=right)
 
 
-def _rated(board: _Board, options: _Options, anchor: object) -> "tuple[pl.DataFrame, list[str], list[str]]":
+def _rate_board(board: _Board, options: _Options, anchor: object) -> "tuple[pl.DataFrame, list[str], list[str]]":
     """The table, remarks on its intervals, and what is doubtful about them."""
     import polars as pl
 
     arm, worth = _anchor(anchor, options.scale, board.names)
     found = estimate(options.model, board.cells, arm, options.intervals, board.clusters)
     rank, best, worst = _ranks(found)
-    scaled = [_scaled(found, x, options.scale, worth) for x in (found.strength, found.lower, found.upper)]
+    scaled = [_scale_strengths(found, x, options.scale, worth) for x in (found.strength, found.lower, found.upper)]
     order, duels = np.lexsort([np.arange(len(rank)), rank]), _duels(board.cells)
     if options.ranks == "lmarena":
         rank = 1 + (found.lower > found.upper[:, None]).sum(axis=1)
@@ -383,7 +383,7 @@ def _rated(board: _Board, options: _Options, anchor: object) -> "tuple[pl.DataFr
     if options.intervals.kind == "bootstrap":
         remarks.append(_few_duels(duels, board.names))
     doubts = [
-        unlimited(found.fitted, board.names, arm is not None),
+        describe_unlimited(found.fitted, board.names, arm is not None),
         only_tied(board.cells, board.names),
         few_clusters(board.clusters),
     ]
@@ -405,7 +405,7 @@ def _anchor(anchor: object, scale: str, names: Sequence[str]) -> tuple[int | Non
     return list(names).index(arm), float(worth)
 
 
-def _scaled(found: Estimates, strength: Floats, scale: str, worth: float) -> Floats:
+def _scale_strengths(found: Estimates, strength: Floats, scale: str, worth: float) -> Floats:
     return found.chance(strength) if scale == "probability" else SCALES[scale][0] * strength + worth
 
 
@@ -427,8 +427,8 @@ def describe_clusters(clusters: Clusters | None) -> str:
     each = f"{clusters.total / clusters.size:,.1f}".removesuffix(".0")
     name = clusters.name
     return (
-        f"Each {name} counts as one observation in the intervals: {counted(clusters.size, name)} with {each} votes "
-        "each on average."
+        f"Each {name} counts as one observation in the intervals: {format_count(clusters.size, name)} with {each} "
+        "votes each on average."
     )
 
 
@@ -437,8 +437,8 @@ def few_clusters(clusters: Clusters | None) -> str:
     if clusters is None or clusters.size >= FEW:
         return ""
     return (
-        f"{counted(clusters.size, clusters.name)} hardly show how much they differ: below {FEW}, such intervals are "
-        "rough, and usually long"
+        f"{format_count(clusters.size, clusters.name)} hardly show how much they differ: below {FEW}, such intervals "
+        "are rough, and usually long"
     )
 
 
@@ -447,7 +447,7 @@ def _few_per_arm(found: Estimates, board: _Board) -> str:
     few = np.flatnonzero(found.effective < FEW - 1e-9)
     if board.clusters is None or board.clusters.size < FEW or not len(few):
         return ""
-    names = _listed([board.names[int(arm)] for arm in few])
+    names = _join_names([board.names[int(arm)] for arm in few])
     return f"Fewer than {FEW} {board.clusters.name}s have nearly all votes on {names}: these intervals are rough."
 
 
@@ -456,13 +456,13 @@ def _few_duels(duels: Ints, names: Sequence[str]) -> str:
     few = np.flatnonzero(duels < ENOUGH)
     if not len(few):
         return ""
-    listed = _listed([names[int(arm)] for arm in few])
+    listed = _join_names([names[int(arm)] for arm in few])
     return f"The bootstrap is too narrow for fewer than {ENOUGH} duels, which {listed} had; the sandwich is not."
 
 
-def unlimited(fitted: Fit, names: Sequence[str], has_anchor: bool = False) -> str:
+def describe_unlimited(fitted: Fit, names: Sequence[str], has_anchor: bool = False) -> str:
     """Return why a fit needed the average arm; empty if it did not."""
-    if not fitted.regularised:
+    if not fitted.regularized:
         return ""
     above = ~fitted.reach[fitted.reference].all(axis=0)
     below = ~fitted.reach[:, fitted.reference].all(axis=1)
@@ -472,7 +472,7 @@ def unlimited(fitted: Fit, names: Sequence[str], has_anchor: bool = False) -> st
         ("from either side", above & below),
     )
     listed = [
-        f"of {_listed([names[int(k)] for k in np.flatnonzero(arms)])} {side}" for side, arms in groups if arms.any()
+        f"of {_join_names([names[int(k)] for k in np.flatnonzero(arms)])} {side}" for side, arms in groups if arms.any()
     ]
     reason = f"the votes do not limit the rating {', '.join(listed)}" if listed else "all votes are ties"
     text = f"{reason}: for finite ratings, every arm was given half a win and half a loss against an average arm"
@@ -489,22 +489,21 @@ def only_tied(cells: Cells, names: Sequence[str]) -> str:
     tied = [names[int(arm)] for arm in np.flatnonzero(decided == 0)]
     if not tied:
         return ""
-    return (
-        f"{_listed(tied)} only tied, and ties do not show by how much ratings may be off: such intervals are too narrow"
-    )
+    named = _join_names(tied)
+    return f"{named} only tied, and ties do not show by how much ratings may be off: such intervals are too narrow"
 
 
-def _listed(names: list[str], most: int = 3) -> str:
+def _join_names(names: list[str], most: int = 3) -> str:
     return " and ".join(names[:most] if len(names) <= most else [", ".join(names[:most]), f"{len(names) - most} more"])
 
 
-def _noted(table: "pl.DataFrame", notes: Sequence[str]) -> "NotedFrame":
+def _add_notes(table: "pl.DataFrame", notes: Sequence[str]) -> "NotedFrame":
     from .noted_frame import NotedFrame
 
     return NotedFrame.with_notes(table, notes)
 
 
-def _stacked(tables: "list[tuple[object, pl.DataFrame]]", by: str | None) -> "pl.DataFrame":
+def _stack_tables(tables: "list[tuple[object, pl.DataFrame]]", by: str | None) -> "pl.DataFrame":
     import polars as pl
 
     if by is None:

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.types import Receive, Scope, Send
 
 from .. import __version__
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, shorten
 from ..storage.registry import open_storage
 from ..storage.storage import Storage
 from . import item_pages, pages, preview, results_link, study_pages, tuning_pages, voting
@@ -36,7 +36,7 @@ from .health import HealthCheck
 from .large_requests import LimitLarge
 from .limits import Limits, Rates
 from .middleware import Metrics, Middleware
-from .page_files import pack_file, packed_or_not
+from .page_files import choose_packed, pack_file
 from .schemas import Health
 from .security import Caller, ServiceDep
 from .service import Service
@@ -93,7 +93,7 @@ def create_app(
         Streams(store),
         limits or Limits(),
         Rates(),
-        public_url=_checked(public_url),
+        public_url=_check_url(public_url),
         open_to_all=open_to_all,
     )
     service.signing = signing or service.signing
@@ -135,7 +135,7 @@ def create_app(
     for router in (*(part.router for part in (*api, *people)), preview.pages, results_link.pages):
         app.router.routes += router.routes  # `include_router` would build every route once more
     _add_health(app, metrics, health)
-    _summarise(app)
+    _summarize(app)
     _add_description(app, service)
     pages.add_files(app)
     names = {*hosts, urlsplit(public_url).hostname or ""} - {""} if hosts else ()
@@ -144,14 +144,14 @@ def create_app(
     return Application(app, Middleware(layers, service.limits, metrics, names, secure))
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     parts = urlsplit(url)
     if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query):
-        raise InvalidInput(f"public_url is {cut(url, 100)}: expected something like https://duels.example.org")
+        raise InvalidInput(f"public_url is {shorten(url, 100)}: expected something like https://duels.example.org")
     return url.rstrip("/")
 
 
-def _summarise(app: FastAPI) -> None:
+def _summarize(app: FastAPI) -> None:
     """Use the first sentence of each docstring as the summary of its route in the API's description."""
     for route in app.routes:
         if isinstance(route, APIRoute) and route.description and route.summary is None:  # once, as apps share routes
@@ -167,7 +167,7 @@ def _add_description(app: FastAPI, service: Service) -> None:
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi(request: Request) -> Response:
         found = write() if write.cache_info().currsize else await service.background.once("openapi", write)
-        return packed_or_not(request, *found, {"Cache-Control": "no-cache", "Vary": "Accept-Encoding"})
+        return choose_packed(request, *found, {"Cache-Control": "no-cache", "Vary": "Accept-Encoding"})
 
 
 def _add_health(app: FastAPI, metrics: Metrics, health: HealthCheck) -> None:

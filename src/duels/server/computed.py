@@ -63,7 +63,7 @@ class Computed(Generic[T]):
         found = self._known.get(key)
         return found if found is not None and found.begun > moment else None
 
-    def known(self, key: Hashable) -> T | None:
+    def get_known(self, key: Hashable) -> T | None:
         """Return the value that is kept for a key, whatever its state; None if there is none."""
         found = self._known.get(key)
         return None if found is None else found.value

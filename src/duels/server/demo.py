@@ -70,10 +70,10 @@ class Demo:
 
     def __init__(self, storage: Storage, luck: random.Random | None = None) -> None:
         self._luck = luck or random.Random()
-        study = _unfinished(storage)
+        study = _find_unfinished(storage)
         self.link: str | None = None  # the secret of a voting link, if the study is new
         if study is None:
-            study = _created(storage, self._luck)
+            study = _create_demo(storage, self._luck)
             _, self.link = make_key(storage, "vote", "Try it", study_id=study.id, settings={"votes": None})
         self.study = study
         lines = ITEMS.read_text(encoding="utf-8").splitlines()
@@ -143,7 +143,7 @@ def _name(number: int) -> str:
     return NAME if number == 1 else f"{NAME}-{number}"
 
 
-def _unfinished(storage: Storage) -> Study | None:
+def _find_unfinished(storage: Storage) -> Study | None:
     """The first study of the demo that has no verdict yet; None if there is none."""
     for number in itertools.count(1):
         try:
@@ -157,7 +157,7 @@ def _unfinished(storage: Storage) -> Study | None:
     return None
 
 
-def _created(storage: Storage, luck: random.Random) -> Study:
+def _create_demo(storage: Storage, luck: random.Random) -> Study:
     taken = {study.name for study in list_studies(storage)}
     name = next(_name(number) for number in itertools.count(1) if _name(number) not in taken)
     study = create_study(list(STRENGTHS), name, storage, after="rank", margin=0.02, seed=luck.randrange(2**31))

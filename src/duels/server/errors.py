@@ -25,7 +25,7 @@ from ..errors import (
     PolicyError,
     StorageError,
     UnknownName,
-    cut,
+    shorten,
 )
 
 logger = logging.getLogger("duels.server")
@@ -110,7 +110,7 @@ def answer_to(request: Request, error: Exception) -> Answer:
     if was_deleted and request.url.path.startswith(BEHIND_LINKS):
         return Answer(404, GONE)
     if isinstance(error, DamagedStudy):
-        return _damaged(request, error)
+        return _reply_damaged(request, error)
     if isinstance(error, DuelsError):
         return _domain_error(error)
     if isinstance(error, RequestValidationError):
@@ -148,7 +148,7 @@ def _domain_error(error: DuelsError) -> Answer:
     return Answer(status, HIDDEN.get(status) or str(error), "", headers)
 
 
-def _damaged(request: Request, error: DamagedStudy) -> Answer:
+def _reply_damaged(request: Request, error: DamagedStudy) -> Answer:
     """Trying again would not help."""
     logger.error("%s", error)
     return Answer(500, DAMAGED if request.url.path.startswith(BEHIND_LINKS) else f"{error}. {RESTORE}", "damaged")
@@ -156,8 +156,8 @@ def _damaged(request: Request, error: DamagedStudy) -> Answer:
 
 def _http_error(request: Request, error: HTTPException) -> Answer:
     messages = {
-        404: f"there is nothing at {cut(request.url.path, 200)}: see /docs for the API",
-        405: f"{request.method} is not allowed for {cut(request.url.path, 200)}: see /docs for the API",
+        404: f"there is nothing at {shorten(request.url.path, 200)}: see /docs for the API",
+        405: f"{request.method} is not allowed for {shorten(request.url.path, 200)}: see /docs for the API",
     }
     return Answer(error.status_code, messages.get(error.status_code, str(error.detail)), "", error.headers or {})
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import voting
 from .api.duels import ask, tell
-from .api.interleaving import clicks, interleaved
+from .api.interleaving import clicks, interleave
 from .errors import EXPECTED, invalid_body, respond
 from .schemas import Ask, Clicks, Interleave, MoreVotes, RequestBody, Tell, Vote
 from .security import fast_caller
@@ -40,7 +40,7 @@ class FastRoutes:
         endpoints = {
             "/api/studies/{study}/ask": _answer_program(service, Ask, ask),
             "/api/studies/{study}/tell": _answer_program(service, Tell, tell),
-            "/api/studies/{study}/interleave": _answer_program(service, Interleave, interleaved),
+            "/api/studies/{study}/interleave": _answer_program(service, Interleave, interleave),
             "/api/studies/{study}/clicks": _answer_program(service, Clicks, clicks),
             "/api/vote/{link}/ask": _answer_voter(service, MoreVotes, voting.ask),
             "/api/vote/{link}/tell": _answer_voter(service, Vote, voting.tell),
@@ -74,7 +74,7 @@ def _answer_program(service: Service, body: type[Body], handle: Callable[..., Aw
 
 def _answer_voter(service: Service, body: type[Body], handle: Callable[..., Awaitable[Response]]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        voter = await voting.remembered_voter(request, request.path_params["link"], service)
+        voter = await voting.find_remembered_voter(request, request.path_params["link"], service)
         content = await request.body()
         return await handle(voter, _read(body, content) if content or body is Vote else None)
 

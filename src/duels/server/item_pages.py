@@ -11,12 +11,12 @@ from markupsafe import Markup
 
 from ..errors import NotFound
 from ..storage.tables import studies
-from ..study.item_browser import Order, known_item, missing_outputs, was_removed
+from ..study.item_browser import Order, count_missing_outputs, get_item, was_removed
 from ..study.item_results import comments_on
 from ..study.items import Output, list_items, scripts_allowed
 from ..study.study import Study
 from .api.item_results import MOST_COMMENTS, details_of, results_of, tags_of_study
-from .pages import PageRoute, signed_in, to_signin
+from .pages import PageRoute, find_signed_in, to_signin
 from .rendering import bytes_of, show_alike
 from .security import Admin, ServiceDep
 from .service import Json, Service
@@ -46,7 +46,7 @@ def items_page(
     page: Text = "1",
 ) -> Response:
     """Show the items of a study: search, tags, who won, and where voters disagree."""
-    if signed_in(request, service) is None:
+    if find_signed_in(request, service) is None:
         return to_signin(request)
     found = service.study(study)
     chosen: Order = order if order in ORDERS else "number"  # type: ignore[assignment]
@@ -67,7 +67,7 @@ def items_page(
         tags=tags[:MOST_TAGS],
         more_tags=len(tags) - MOST_TAGS,
         tag_names=sorted({one["tag"] for one in tags} | {tag} - {""}),
-        missing=missing_outputs(found),
+        missing=count_missing_outputs(found),
         usual_kind=usual_kind(found),
         most_missing=MOST_COLUMNS,
         columns=list(found.arms) if len(found.arms) <= MOST_COLUMNS else [],
@@ -86,13 +86,13 @@ def item_page(
     request: Request, study: str, number: str, service: ServiceDep, arms: Text = "", page: Text = "1"
 ) -> Response:
     """Show the outputs of an item side by side, and how each did."""
-    if signed_in(request, service) is None:
+    if find_signed_in(request, service) is None:
         return to_signin(request)
     found = service.study(study)
     if whole(number, 0) < 1:
         raise NotFound("there is no such item: items have numbers from 1")
     if was_removed(found, whole(number)):
-        return removed_page(request, service, found, whole(number))
+        return show_removed_page(request, service, found, whole(number))
     details = details_of(service, found, whole(number))
     cards = cards_of(service, found, details, arms)
     pages = max(1, -(-len(cards) // OUTPUTS_PER_PAGE))
@@ -121,7 +121,7 @@ def item_page(
     )
 
 
-def removed_page(request: Request, service: Service, study: Study, number: int) -> Response:
+def show_removed_page(request: Request, service: Service, study: Study, number: int) -> Response:
     """Show what is known about an item that was removed: its answers, and what voters wrote. Blocks."""
     table = service.answers(study)
     answers = int(np.count_nonzero(table.item == number))
@@ -169,7 +169,7 @@ def item_output(
     An output with scripts can read its own address, so that has numbers instead of names.
     """
     study = _study(service, number_of_study)
-    names, item = study.history().names, known_item(study, number)
+    names, item = study.history().names, get_item(study, number)
     output = item.outputs.get(names[place]) if place < len(names) else None
     if output is None or output.kind not in ("image", "html"):
         raise NotFound("there is no image or page here: reload the page of the item")
@@ -180,7 +180,7 @@ def item_output(
 
 
 def _study(service: Service, number: int) -> Study:
-    with service.storage.reading() as connection:
+    with service.storage.read_connection() as connection:
         name = connection.execute(sa.select(studies.c.name).where(studies.c.id == number)).scalar()
     if name is None:
         raise NotFound("there is no such study: it may have been deleted")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, shorten
 from ..storage.storage import Storage, Write
 from ..storage.tables import keys
 from ..study import log
@@ -59,7 +59,7 @@ def voter_digest(link: Key, cookie: str) -> str:
     return hmac.new(link.digest.encode(), cookie.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
-def signing_key(token: str) -> str:
+def load_signing_key(token: str) -> str:
     """Return what several processes with the same token sign addresses of outputs with.
 
     It is not in the database, nor can it be found from the digest of the token there: a back-up opens no outputs.
@@ -120,7 +120,7 @@ def draft_key(
         )
     name = label(name)
     if len(name) > 200 or not name.isprintable():
-        raise InvalidInput(f"name is {cut(name)}: expected up to 200 printable characters")
+        raise InvalidInput(f"name is {shorten(name)}: expected up to 200 printable characters")
     secret = secret or secrets.token_urlsafe(16 if kind in LINKS else 32)
     now = log.clock()
     values: dict[str, Any] = {
@@ -139,7 +139,7 @@ def draft_key(
 
 def insert_key(connection: sa.Connection, *, values: dict[str, Any]) -> Key:
     """Store a key inside a transaction, or find the one that has its secret."""
-    found = _found(connection, keys.c.digest == values["digest"])
+    found = _find_keys(connection, keys.c.digest == values["digest"])
     if found:  # DUELS_TOKEN, from the second start on
         connection.execute(sa.update(keys).where(keys.c.id == found[0].id).values(revoked=None))
         return found[0]._replace(revoked=None)
@@ -148,7 +148,7 @@ def insert_key(connection: sa.Connection, *, values: dict[str, Any]) -> Key:
     added = insert.on_conflict_do_nothing(index_elements=[keys.c.digest]).returning(keys.c.id)
     number = connection.execute(added).scalar()
     if number is None:  # another process that starts with the same DUELS_TOKEN was faster
-        return _found(connection, keys.c.digest == values["digest"])[0]
+        return _find_keys(connection, keys.c.digest == values["digest"])[0]
     return Key(id=number, **values)
 
 
@@ -156,7 +156,7 @@ def find_key(storage: Storage, secret: str) -> Key | None:
     """Return the key of a secret; None if there is none or it is no longer valid."""
     digest = digest_of(secret)
     with storage.lock, storage.translate_errors():
-        found = _found(storage.connection(), keys.c.digest == digest)
+        found = _find_keys(storage.connection(), keys.c.digest == digest)
         if not found or not hmac.compare_digest(found[0].digest, digest):
             return None
         return found[0] if in_force(storage, storage.connection(), found[0]) else None
@@ -185,7 +185,7 @@ def past_link(storage: Storage, secret: str) -> Key | None:
     """Return a link that was switched off or has expired, by its secret; None if it was revoked for good."""
     digest = digest_of(secret)
     with storage.lock, storage.translate_errors():
-        found = _found(storage.connection(), (keys.c.digest == digest) & keys.c.kind.in_(LINKS))
+        found = _find_keys(storage.connection(), (keys.c.digest == digest) & keys.c.kind.in_(LINKS))
     return found[0] if found and (found[0].revoked is None or is_off(found[0])) else None
 
 
@@ -201,7 +201,7 @@ def is_paused(key: Key) -> bool:
 
 def key_in(storage: Storage, connection: sa.Connection, number: int) -> Key | None:
     """Return a key by its id; None if it is no longer valid. The caller holds the storage's lock."""
-    found = _found(connection, keys.c.id == number)
+    found = _find_keys(connection, keys.c.id == number)
     return found[0] if found and in_force(storage, connection, found[0]) else None
 
 
@@ -233,7 +233,7 @@ def list_keys(storage: Storage, kinds: tuple[str, ...], study_id: int | None = N
     """List the keys of these kinds, oldest first, revoked ones included."""
     with storage.lock, storage.translate_errors():
         chosen = keys.c.kind.in_(kinds)
-        return _found(storage.connection(), chosen if study_id is None else chosen & (keys.c.study_id == study_id))
+        return _find_keys(storage.connection(), chosen if study_id is None else chosen & (keys.c.study_id == study_id))
 
 
 def revoke_key(storage: Storage, number: int, kinds: tuple[str, ...], study_id: int | None = None) -> bool:
@@ -245,7 +245,7 @@ def revoke_key(storage: Storage, number: int, kinds: tuple[str, ...], study_id: 
 
 
 def _revoke(connection: sa.Connection, *, chosen: sa.ColumnElement[bool]) -> bool:
-    found = _found(connection, chosen)
+    found = _find_keys(connection, chosen)
     if found and (found[0].revoked is None or is_off(found[0])):
         change_key(connection, found[0], off=False, revoked=log.clock())
     return bool(found)
@@ -253,7 +253,7 @@ def _revoke(connection: sa.Connection, *, chosen: sa.ColumnElement[bool]) -> boo
 
 def link_in(connection: sa.Connection, number: int, study_id: int) -> Key | None:
     """Return a link of a study by its id, valid or not, inside a transaction."""
-    found = _found(connection, (keys.c.id == number) & keys.c.kind.in_(LINKS) & (keys.c.study_id == study_id))
+    found = _find_keys(connection, (keys.c.id == number) & keys.c.kind.in_(LINKS) & (keys.c.study_id == study_id))
     return found[0] if found else None
 
 
@@ -273,6 +273,6 @@ def change_key(connection: sa.Connection, key: Key, **changes: Any) -> Key:
     return changed
 
 
-def _found(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> list[Key]:
+def _find_keys(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> list[Key]:
     rows = connection.execute(sa.select(keys).where(chosen).order_by(keys.c.id))
     return [Key(**(row._asdict() | {"settings": json.loads(row.settings)})) for row in rows]

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..errors import cut
+from ..errors import shorten
 from .errors import error_response
 from .limits import Limits
 
@@ -75,7 +75,7 @@ class Middleware:
         method = scope["method"]
         inner = scope if method != "HEAD" else {**scope, "method": "GET"}
 
-        async def sending(message: Message) -> None:
+        async def send_checked(message: Message) -> None:
             nonlocal status
             is_start = message["type"] == "http.response.start"
             if is_start:
@@ -91,9 +91,9 @@ class Middleware:
         try:
             refusal = self._refusal(scope)
             if refusal is not None:
-                await refusal(inner, receive, sending)
+                await refusal(inner, receive, send_checked)
             else:
-                await self.app(inner, self._limited(inner, receive), sending)
+                await self.app(inner, self._limit_body(inner, receive), send_checked)
         finally:
             self.metrics.under_way.dec()
             self._log(inner, method, status, time.perf_counter() - started, number)
@@ -110,12 +110,12 @@ class Middleware:
         host = hosts[0].decode("latin-1").lower() if hosts else ""
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if self.hosts and name not in self.hosts:
-            return error_response(400, f"this server is not known as {cut(name, 100)}: see the option --public-url")
+            return error_response(400, f"this server is not known as {shorten(name, 100)}: see the option --public-url")
         if len(lengths) > 1 or (lengths and encodings):  # ambiguous framing allows request smuggling
             return error_response(400, "the request gives the length of its body twice: expected one Content-Length")
         if lengths and not (lengths[0].isdigit() and len(lengths[0]) <= MAX_DIGITS):
             return error_response(
-                400, f"Content-Length is {cut(lengths[0].decode('latin-1'))}: expected a whole number"
+                400, f"Content-Length is {shorten(lengths[0].decode('latin-1'))}: expected a whole number"
             )
         if lengths and int(lengths[0]) > self._max_body(scope):
             return error_response(413, self._too_large(scope))
@@ -132,12 +132,12 @@ class Middleware:
     def _too_large(self, scope: Scope) -> str:
         return f"the request is too large: expected at most {self._max_body(scope):,} bytes"
 
-    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+    def _limit_body(self, scope: Scope, receive: Receive) -> Receive:
         """Wrap `receive` so that it raises when the body is too large, whatever its Content-Length."""
         size, most = 0, self._max_body(scope)
         complete = scope["method"] in ("GET", "HEAD")
 
-        async def receiving() -> Message:
+        async def receive_counted() -> Message:
             nonlocal size, complete
             message = await receive()
             if message["type"] == "http.disconnect" and not complete:
@@ -148,7 +148,7 @@ class Middleware:
                 raise HTTPException(413, self._too_large(scope))
             return message
 
-        return receiving
+        return receive_counted
 
     def _add_headers(self, message: Message, number: str) -> None:
         names = {name.lower() for name, _ in message["headers"]}

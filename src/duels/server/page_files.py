@@ -74,19 +74,19 @@ async def page_file(request: Request, asked: str, name: str) -> Response:
         raise NotFound(f"there is no file {name!r}")
     found = await asyncio.to_thread(_file, name)
     headers = {"Cache-Control": FOREVER if asked == digest() else "no-store", "Vary": "Accept-Encoding"}
-    return packed_or_not(request, found.content, found.packed, found.kind, headers)
+    return choose_packed(request, found.content, found.packed, found.kind, headers)
 
 
-def compressed(request: Request, content: bytes, kind: str) -> Response:
+def compress(request: Request, content: bytes, kind: str) -> Response:
     """Return an answer without secrets, compressed if it is long and the client understands that.
 
     Compressing a secret together with what somebody else chose shows the secret to those who see the length.
     """
     packed = gzip.compress(content, 5, mtime=0) if len(content) > SMALL and takes_gzip(request) else content
-    return packed_or_not(request, content, packed, kind, {"Cache-Control": "no-store", "Vary": "Accept-Encoding"})
+    return choose_packed(request, content, packed, kind, {"Cache-Control": "no-store", "Vary": "Accept-Encoding"})
 
 
-def packed_or_not(request: Request, content: bytes, packed: bytes, kind: str, headers: dict[str, str]) -> Response:
+def choose_packed(request: Request, content: bytes, packed: bytes, kind: str, headers: dict[str, str]) -> Response:
     """Return whichever is shorter and understood."""
     if takes_gzip(request) and len(packed) < len(content):
         return Response(packed, media_type=kind, headers=headers | {"Content-Encoding": "gzip"})

@@ -15,7 +15,7 @@ from jinja2.ext import Extension
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
-from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName, counted, join_units, percent
+from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName, format_count, join_units, percent
 from ..policies import BUILT_IN, policy
 from ..study.items import Output
 from ..study.verdict import describe_answers, headline
@@ -29,7 +29,7 @@ from .keys import Key, csrf_token, list_keys, make_key, revoke_key
 from .page_files import page_file, place
 from .security import NOBODY, SESSION, SESSION_LASTS, ServiceDep, address_of, secret_of
 from .service import Json, Service
-from .voting import EXPIRED_LINK, OFF_LINK, invited_as, open_link, page_of
+from .voting import EXPIRED_LINK, OFF_LINK, find_invited_name, open_link, page_of
 
 HERE = Path(__file__).parent
 ABOUT = {  # hints in the form for a new study
@@ -116,7 +116,7 @@ def add_files(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, http_error)
 
 
-def signed_in(request: Request, service: Service) -> Key | None:
+def find_signed_in(request: Request, service: Service) -> Key | None:
     """Return the session of a request. Blocks."""
     if service.open_to_all:
         return NOBODY
@@ -193,7 +193,7 @@ def signout(request: Request, service: ServiceDep) -> Response:
     """End the session."""
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         raise Refused(403, "this sign-out comes from another site: use the page of this server")
-    key = signed_in(request, service)
+    key = find_signed_in(request, service)
     if key is not None and key is not NOBODY:
         revoke_key(service.storage, key.id, ("session",))
     response = RedirectResponse("/signin", 303)
@@ -204,12 +204,12 @@ def signout(request: Request, service: ServiceDep) -> Response:
 @router.get("/")
 def studies_page(request: Request, service: ServiceDep) -> Response:
     """List all studies, with a form for a new one."""
-    if signed_in(request, service) is None:
+    if find_signed_in(request, service) is None:
         return RedirectResponse("/signin", 303)
     found = []
-    for newer, shown in enumerate(service.listed()[::-1]):
+    for newer, shown in enumerate(service.list_studies()[::-1]):
         kind, words, progress = "damaged", "This study is damaged", None
-        facts = counted(shown["answers"] or 0, "answer")
+        facts = format_count(shown["answers"] or 0, "answer")
         if shown["space"] is not None:
             kind, words = "tuning", f"Tunes {' · '.join(shown['space'])}"
         elif shown["damaged"] is None and newer >= ESTIMATED:
@@ -232,7 +232,7 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
 @router.get("/tokens")
 def tokens_page(request: Request, service: ServiceDep) -> Response:
     """List the tokens, with a form for a new one."""
-    session = signed_in(request, service)
+    session = find_signed_in(request, service)
     if session is None:
         return to_signin(request)
     known = list_keys(service.storage, KINDS)
@@ -261,9 +261,9 @@ async def vote_page(request: Request, link: str, service: ServiceDep) -> Respons
         why = {OFF_LINK: "off", EXPIRED_LINK: "ended"}.get(str(error), "unknown")
         return page(request, service, "gone.html", 404, why=why, about="voting")
     base = f"/api/vote/{quote(link, safe='')}"
-    voter = await service.background.vote(invited_as, service, found)
+    voter = await service.background.vote(find_invited_name, service, found)
     settings, instructions = found.settings, await service.background.render(instructions_of(found.settings))
-    return voting_page(request, service, base, found.key.name, settings, instructions, found.scripts, voter=voter)
+    return show_voting_page(request, service, base, found.key.name, settings, instructions, found.scripts, voter=voter)
 
 
 def instructions_of(settings: VoterSettings) -> Output:
@@ -271,7 +271,7 @@ def instructions_of(settings: VoterSettings) -> Output:
     return Output("markdown", settings.instructions)
 
 
-def voting_page(
+def show_voting_page(
     request: Request,
     service: Service,
     base: str,

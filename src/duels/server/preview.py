@@ -26,14 +26,14 @@ from .api.studies import FoundAny
 from .errors import error_responses
 from .keys import Key
 from .link_schemas import PreviewAsk
-from .pages import PageRoute, instructions_of, signed_in, to_signin, voting_page
+from .pages import PageRoute, find_signed_in, instructions_of, show_voting_page, to_signin
 from .rendering import show_alike
 from .schemas import Progress, Question, Vote
 from .security import NOBODY, Admin, ServiceDep, secret_of
 from .service import AnyStudy, Json, Service
 from .tickets import LASTS, PreviewTicket, read_ticket, sign_ticket
-from .tuning_pages import rendered_address
-from .voting import TicketPath, output_response, page_of, shown_settings, side_out
+from .tuning_pages import address_of_setting
+from .voting import TicketPath, output_response, page_of, render_settings, side_out
 
 router = APIRouter(tags=["voting"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 pages = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -43,13 +43,13 @@ TRIES = 50  # pairs that are drawn until one can be shown
 @pages.get("/studies/{study}/preview")
 def preview_page(request: Request, study: str, service: ServiceDep) -> Response:
     """Show the voting page as voters see it; answers are not counted."""
-    if signed_in(request, service) is None:
+    if find_signed_in(request, service) is None:
         return to_signin(request)
     found = service.any_study(study)
     name = quote(found.name, safe="")
     settings, scripts, back = voter_settings(found), scripts_allowed(found), f"/studies/{name}/share"
     base, instructions = f"/api/studies/{name}/preview", service.background.renderer.html(instructions_of(settings))
-    return voting_page(request, service, base, "", settings, instructions, scripts, back)
+    return show_voting_page(request, service, base, "", settings, instructions, scripts, back)
 
 
 @router.post("/api/studies/{study}/preview/ask", response_model=Question)
@@ -82,23 +82,25 @@ def _question(service: Service, key: Key, study: AnyStudy, number: int, more: bo
     if progress["done"] is not None:
         return progress | {"duel": None, "prompt": None, "a": None, "b": None}
     prompt, a, b = (
-        _drawn(service, key, study, number) if isinstance(study, Study) else _drawn_settings(service, study, number)
+        _draw_outputs(service, key, study, number)
+        if isinstance(study, Study)
+        else _draw_settings(service, study, number)
     )
     return progress | {"duel": number, "prompt": prompt, "a": a, "b": b}
 
 
-def _drawn_settings(service: Service, study: Tuning, number: int) -> tuple[None, Json, Json]:
+def _draw_settings(service: Service, study: Tuning, number: int) -> tuple[None, Json, Json]:
     """Two settings, which depend on the number alone, as sides of a question."""
     luck = random.Random(f"preview {study.row.seed} {number}")
     pair = [study.space.decode(np.array([luck.random() for _ in study.space.names])) for _ in range(2)]
     a, b = (
-        side_out(one, rendered_address(study.name, setting), service.background.renderer.html)
-        for one, setting in zip(shown_settings(study, pair), pair)
+        side_out(one, address_of_setting(study.name, setting), service.background.renderer.html)
+        for one, setting in zip(render_settings(study, pair), pair)
     )
     return None, a, b
 
 
-def _drawn(service: Service, key: Key, study: Study, number: int) -> tuple[str | None, Json, Json]:
+def _draw_outputs(service: Service, key: Key, study: Study, number: int) -> tuple[str | None, Json, Json]:
     """Two outputs as sides of a question, after its prompt."""
     pair, item = study.read(partial(_draw, study=study, number=number))
     names = study.history().names

@@ -38,7 +38,7 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if self.client is not None:
-            self.client = (_unmapped(self.client[0]), self.client[1])
+            self.client = (_unmap_address(self.client[0]), self.client[1])
         self._await_more()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -204,7 +204,7 @@ class Protocol(HttpToolsProtocol):
             self._await_reader()
 
 
-def _unmapped(host: str) -> str:
+def _unmap_address(host: str) -> str:
     """Return the IPv4 address of an IPv4-mapped IPv6 address, and any other address unchanged."""
     if not host.startswith("::ffff:"):
         return host

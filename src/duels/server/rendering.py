@@ -77,7 +77,7 @@ class Renderer:
         """Return safe HTML of an output, if that takes no time: it is plain, short, or was rendered before."""
         if output.kind == "text" or len(output.content) > MAX_MARKDOWN:
             return html_of(output)
-        return self._kept.known(_key_of(output))
+        return self._kept.get_known(_key_of(output))
 
     def html(self, output: Output) -> str:
         """Return safe HTML of an output: see `html_of`. Blocks."""
@@ -121,9 +121,9 @@ def html_of(output: Output) -> str:
         InvalidInput: For images and HTML, which have a route of their own, see `bytes_of`.
     """
     if output.kind == "markdown" and len(output.content) <= MAX_MARKDOWN:
-        return f'<div class="markdown">{_sanitised(_markdown.render(output.content))}</div>'
+        return f'<div class="markdown">{_sanitize(_markdown.render(output.content))}</div>'
     if output.kind == "code":
-        return _code(_highlighted(output.content, _language(output.content)))
+        return _code(_highlight(output.content, _language(output.content)))
     if output.kind in ("text", "markdown"):
         return as_text(output)
     raise InvalidInput(f"an output of kind {output.kind} cannot be part of a page: expected text, markdown or code")
@@ -133,7 +133,7 @@ def _code(inside: str) -> str:
     return f'<pre tabindex="0"><code>{inside}</code></pre>'
 
 
-def _highlighted(code: str, language: str) -> str:
+def _highlight(code: str, language: str) -> str:
     """Code as HTML, in colors if it is short and its language is one that is known here; the text is escaped."""
     lexer = _lexers().get(language.lower())
     if lexer is None or len(code) > MAX_CODE:
@@ -161,13 +161,13 @@ def _language(code: str) -> str:
 
 def _fence(code: str, language: str, attributes: str) -> str:
     """Code in Markdown, by the language that its fence names."""
-    return _highlighted(code, language) if language else html.escape(code)
+    return _highlight(code, language) if language else html.escape(code)
 
 
 def bytes_of(output: Output, scripts: bool = False) -> tuple[str, bytes]:
     """Return the media type and the bytes of an image or of HTML.
 
-    Neither is sanitised: the route that sends them forbids scripts in images and sandboxes HTML. A content security
+    Neither is sanitized: the route that sends them forbids scripts in images and sandboxes HTML. A content security
     policy cannot forbid `<link rel=preconnect>`, so without `scripts` such elements are disabled.
 
     Raises:
@@ -190,19 +190,19 @@ def _disable_connections(page: str) -> str:
     return CONNECTING.sub(lambda tag: f"{tag[0]} {INERT[tag[1].lower()]}", page)
 
 
-def _sanitised(markup: str) -> str:
+def _sanitize(markup: str) -> str:
     return nh3.clean(
         markup,
         tags=TAGS,
         attributes=ATTRIBUTES,
-        attribute_filter=_allowed,
+        attribute_filter=_allow_address,
         url_schemes={"http", "https", "mailto", "data"},
         link_rel="noopener noreferrer nofollow",
         set_tag_attribute_values={"a": {"target": "_blank"}, "pre": {"tabindex": "0"}},
     )
 
 
-def _allowed(tag: str, attribute: str, value: str) -> str | None:
+def _allow_address(tag: str, attribute: str, value: str) -> str | None:
     """Keep only links to other hosts, never into these pages, images that are part of the output, colors of code."""
     wanted = ALLOWED.get(attribute)
     return value if wanted is None or wanted.fullmatch(value) else None

@@ -17,7 +17,7 @@ from ..study.glance import pair_history
 from ..study.study import Study
 from .errors import Refused, error_responses
 from .keys import Key, KeyId, is_paused, past_link
-from .page_files import compressed
+from .page_files import compress
 from .pages import PageRoute, page
 from .security import ServiceDep, address_of
 from .service import AnyStudy, Json, Service
@@ -42,17 +42,17 @@ class Viewed(NamedTuple):
     study: str
 
 
-async def viewed(request: Request, results: SecretPath, service: ServiceDep) -> Viewed:
+async def find_viewed(request: Request, results: SecretPath, service: ServiceDep) -> Viewed:
     """Find a link by its secret; refuse invalid ones, and apply the rate limit.
 
     Raises:
         NotFound: If there is no such link, or it was revoked, is switched off or has expired.
     """
     service.rates.spend(("results", address_of(request)), service.limits.address)
-    return await asyncio.to_thread(_viewed, service, results)
+    return await asyncio.to_thread(_find_viewed, service, results)
 
 
-def _viewed(service: Service, secret: str) -> Viewed:
+def _find_viewed(service: Service, secret: str) -> Viewed:
     key = service.key(secret)
     if key is None or key.kind != "results":
         past = past_link(service.storage, secret)
@@ -62,10 +62,10 @@ def _viewed(service: Service, secret: str) -> Viewed:
     return Viewed(key, study_name_of(service, key))
 
 
-Viewing = Annotated[Viewed, Depends(viewed)]
+Viewing = Annotated[Viewed, Depends(find_viewed)]
 
 
-def shown(service: Service, study: AnyStudy, key: Key) -> Json:
+def public_results(service: Service, study: AnyStudy, key: Key) -> Json:
     """Return the results without single items, names of voters, or what the owner should do. Blocks."""
     glance = service.glance(study)
     if not isinstance(study, Study):
@@ -78,11 +78,11 @@ def shown(service: Service, study: AnyStudy, key: Key) -> Json:
     return {name: glance[name] for name in kept} | {"verdict": verdict, "next": following}
 
 
-def _shown(service: Service, viewing: Viewed) -> Json:
-    return shown(service, service.any_study(viewing.study), viewing.key)
+def _read_results(service: Service, viewing: Viewed) -> Json:
+    return public_results(service, service.any_study(viewing.study), viewing.key)
 
 
-def _compared(service: Service, viewing: Viewed) -> Study:
+def _compared_study(service: Service, viewing: Viewed) -> Study:
     """The study of a link, if it compares arms. Errors must not have its name."""
     study = service.any_study(viewing.study)
     if not isinstance(study, Study):
@@ -95,14 +95,14 @@ def results_page(request: Request, results: str, service: ServiceDep) -> Respons
     """Show the results to anybody who has the link."""
     service.rates.spend(("results", address_of(request)), service.limits.address)
     try:
-        found = _viewed(service, results)
+        found = _find_viewed(service, results)
     except NotFound as error:
         why = {OFF: "off", ENDED: "ended"}.get(str(error), "unknown")
         response: Response = page(request, service, "gone.html", 404, why=why, about="results")
     else:
         study = service.any_study(found.study)
         template = "results.html" if isinstance(study, Study) else "tuning_results.html"
-        title, glance = found.key.name or study.name, shown(service, study, found.key)
+        title, glance = found.key.name or study.name, public_results(service, study, found.key)
         response = page(request, service, template, title=title, secret=results, glance=glance, viewer=True)
     response.headers.update(HEADERS)
     return response
@@ -111,8 +111,8 @@ def results_page(request: Request, results: str, service: ServiceDep) -> Respons
 @router.get("/api/results/{results}")
 def results_shown(request: Request, viewing: Viewing, service: ServiceDep) -> Response:
     """Get the results at a glance: who is best and how sure, what is next, who beats whom among the best arms."""
-    content = json.dumps(_shown(service, viewing), ensure_ascii=False, separators=(",", ":"))
-    response = compressed(request, content.encode(), "application/json")
+    content = json.dumps(_read_results(service, viewing), ensure_ascii=False, separators=(",", ":"))
+    response = compress(request, content.encode(), "application/json")
     response.headers.update(HEADERS)
     return response
 
@@ -121,7 +121,7 @@ def results_shown(request: Request, viewing: Viewing, service: ServiceDep) -> Re
 def pair_shown(viewing: Viewing, service: ServiceDep, first: Name, second: Name, response: Response) -> Json:
     """Get the history of a pair: its counts, and the share of wins of the first arm after its answers."""
     response.headers.update(HEADERS)
-    return pair_history(_compared(service, viewing), first, second)
+    return pair_history(_compared_study(service, viewing), first, second)
 
 
 @router.get("/api/results/{results}/stream", response_class=StreamingResponse)

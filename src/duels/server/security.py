@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
-from ..storage.changes import noted
+from ..storage.changes import note_change
 from ..study.log import Log
 from .errors import Refused
 from .keys import LINKS, Key, csrf_token, digest_of
@@ -49,7 +49,7 @@ def address_of(request: Request) -> str:
 class Attempt:
     """One use of a token, for rate limits: an address that sends many wrong tokens has to wait.
 
-    A token that this address has used before does not count, so programs keep working while a neighbour guesses.
+    A token that this address has used before does not count, so programs keep working while a neighbor guesses.
     Session cookies do not count either: they are random and cannot be guessed.
     """
 
@@ -100,7 +100,7 @@ async def fast_caller(request: Request) -> Key | None:
         return None
     secret, by_cookie = secret_of(request)
     attempt = Attempt(request, service, secret, by_cookie)
-    key = await service.cached_key(secret) if secret else None
+    key = await service.get_key(secret) if secret else None
     attempt.settle(key is not None)
     return _authorise(request, key, secret, by_cookie)
 
@@ -131,7 +131,7 @@ FastCaller = Annotated[Key | None, Depends(fast_dependency)]
 Admin = Annotated[Key, Depends(admin)]
 
 
-def changing(study: Log | None, key: Key, what: str, of_server: str | None = None) -> AbstractContextManager[None]:
+def record_change(study: Log | None, key: Key, what: str, of_server: str | None = None) -> AbstractContextManager[None]:
     """Note a change of a study, with who made it; see `storage.changes`.
 
     Args:
@@ -141,4 +141,4 @@ def changing(study: Log | None, key: Key, what: str, of_server: str | None = Non
         of_server: What the list of the server says, if the change belongs there too.
     """
     who = key.name if key is not NOBODY else "somebody on this computer"
-    return noted(None if study is None else study.id, who, what, of_server)
+    return note_change(None if study is None else study.id, who, what, of_server)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import sqlalchemy as sa
 
 from ..continuous.catalogue import load_any
-from ..continuous.glance import tuning_glance
+from ..continuous.glance import summarize_tuning
 from ..continuous.tuning import Tuning
 from ..errors import DamagedStudy, UnknownName
 from ..storage.storage import NotReady, Storage, StudyRow, Write
@@ -125,9 +125,9 @@ class Service:
             UnknownName: If there is no such study.
             DamagedStudy: If its log cannot be read.
         """
-        return _comparing(self.any_study(name))
+        return _check_comparing(self.any_study(name))
 
-    def tuning(self, name: str) -> Tuning:
+    def load_tuning(self, name: str) -> Tuning:
         """Return a study that tunes parameters. Blocks.
 
         Raises:
@@ -177,23 +177,23 @@ class Service:
             self._keys[found.digest] = found
         return found
 
-    def cached(self, name: str) -> AnyStudy | None:
+    def get_cached(self, name: str) -> AnyStudy | None:
         """Return a study by its name if it was loaded, though it may have been deleted since."""
         return self._studies.get(name)
 
-    async def cached_key(self, secret: str) -> Key | None:
+    async def get_key(self, secret: str) -> Key | None:
         """Like `key`, from the cache if possible. `write` checks the key again in its transaction."""
         found = self._keys.get(keys.digest_of(secret))
         return found if found is not None else await asyncio.to_thread(self.key, secret)
 
-    async def cached_study(self, name: str) -> AnyStudy:
+    async def get_study(self, name: str) -> AnyStudy:
         """Like `any_study`, from the cache if possible. `write` checks in its transaction that it still exists."""
         found = self._studies.get(name)
         return found if found is not None else await asyncio.to_thread(self.any_study, name)
 
     async def write_compared(self, key: Key | None, name: str, write: Callable[[Study], Write[T]]) -> T:
         """Like `write`, for studies that compare arms; others are refused."""
-        return await self.write(key, name, lambda study: write(_comparing(study)))
+        return await self.write(key, name, lambda study: write(_check_comparing(study)))
 
     async def write(
         self, key: Key | None, name: str, write: Callable[[AnyStudy], Write[T]], check: Check | None = None
@@ -214,14 +214,14 @@ class Service:
             UnknownName: If there is no such study.
         """
         for _ in range(2):
-            study = await self.cached_study(name)
+            study = await self.get_study(name)
             try:
-                return await self.background.write(self._checked(key, study, write(study), check))
+                return await self.background.write(self._check_write(key, study, write(study), check))
             except _Gone:
                 self._studies.pop(name, None)  # deleted by another process, and perhaps created again
         raise UnknownName("study", name, ())
 
-    def _checked(self, key: Key | None, study: AnyStudy, write: Write[T], check: Check | None) -> Write[T]:
+    def _check_write(self, key: Key | None, study: AnyStudy, write: Write[T], check: Check | None) -> Write[T]:
         return Write(partial(self._check_and_run, key, study, write, check), write.study, write.last)
 
     def _check_and_run(
@@ -346,7 +346,7 @@ class Service:
         """Return what the page of results shows, computed once for each state of the study. Blocks."""
 
         def compute() -> Json:
-            return self._with_given(study, look_at(study)) if isinstance(study, Study) else tuning_glance(study)
+            return self._with_given(study, look_at(study)) if isinstance(study, Study) else summarize_tuning(study)
 
         found = self._glances.get(study.id, compute, lambda: self._state_of(study))
         return as_of(found, log.clock()) if isinstance(study, Study) else found
@@ -356,7 +356,7 @@ class Service:
 
     def _state_of(self, study: AnyStudy) -> tuple[int, int, int]:
         """What a verdict depends on: the log, and which open questions are within their lease."""
-        found: tuple[int, int] = study.read(lambda _, history: (history.seq, len(history.leased(log.clock()))))
+        found: tuple[int, int] = study.read(lambda _, history: (history.seq, len(history.list_leased(log.clock()))))
         return (self.storage.generation, *found)
 
     def _with_given(self, study: Study, found: Glance) -> Json:
@@ -385,23 +385,23 @@ class Service:
             self._states[study.id] = (until, known)
         return known
 
-    def listed(self) -> list[Json]:
+    def list_studies(self) -> list[Json]:
         """Return all studies as the API lists them, oldest first, damaged ones included. Blocks."""
         with self.storage.lock, self.storage.translate_errors():
-            rows = self.storage.listed(self.storage.connection())
+            rows = self.storage.list_studies(self.storage.connection())
         found = []
         for row in rows:
             try:
-                found.append(self._described_or_damaged(row))
+                found.append(self._describe_or_damaged(row))
             except UnknownName:  # deleted by another process just now
                 continue
         return found
 
-    def _described_or_damaged(self, row: StudyRow) -> Json:
+    def _describe_or_damaged(self, row: StudyRow) -> Json:
         until, words = self._damaged.get(row[:3], (0.0, ""))
         if time.monotonic() >= until:  # finding the damage reads the whole log
             try:
-                return self.described(self.any_study(row.name)) | {"damaged": None}
+                return self.describe(self.any_study(row.name)) | {"damaged": None}
             except DamagedStudy as error:
                 words = str(error)
                 self._damaged[row[:3]] = (time.monotonic() + DAMAGED, words)
@@ -410,7 +410,7 @@ class Service:
         known["goal"] = _goal(goal_of(row.settings))
         return known | unknown | {"damaged": words}
 
-    def described(self, study: AnyStudy) -> Json:
+    def describe(self, study: AnyStudy) -> Json:
         """Return a study as the API shows it. Blocks."""
         history, tuned = study.history(), isinstance(study, Tuning)
         arms = [] if tuned else [{"name": name, "active": on} for name, on in zip(history.names, history.active)]
@@ -431,7 +431,7 @@ class Service:
 
 def _read_state(history: Record, now: float) -> tuple[float, State]:
     """What a stream says about a study, and when the next lease ends, which changes it."""
-    leased = history.leased(now)
+    leased = history.list_leased(now)
     found: State = {
         "seq": history.seq,
         "answers": history.total,
@@ -442,7 +442,7 @@ def _read_state(history: Record, now: float) -> tuple[float, State]:
     return min((history.asked[duel] for duel in leased), default=math.inf) + history.row.lease, found
 
 
-def _comparing(study: AnyStudy) -> Study:
+def _check_comparing(study: AnyStudy) -> Study:
     refuse_kind(study.row, tuning=False)
     assert isinstance(study, Study)
     return study

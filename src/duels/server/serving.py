@@ -17,15 +17,15 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, shorten
 from ..storage.database_errors import without_password
-from ..storage.registry import existing_storage, open_storage
+from ..storage.registry import find_storage, open_storage
 from ..storage.storage import Storage
 from ..study.worker import compile_policy
 from . import logs
 from .app import LOOPBACK, Application, create_app
 from .demo import Demo
-from .keys import list_keys, make_key, signing_key
+from .keys import list_keys, load_signing_key, make_key
 from .limits import Limits
 from .protocol import Protocol
 
@@ -109,10 +109,10 @@ def serve(
         raise InvalidInput(f"--open on {host} would give everybody access: use it with --host 127.0.0.1 only")
     if open_to_all and public_url and not is_loopback(urlsplit(public_url).hostname or ""):
         raise InvalidInput(
-            f"--open with --public-url {cut(public_url, 100)} would give access to everybody who can reach that "
+            f"--open with --public-url {shorten(public_url, 100)} would give access to everybody who can reach that "
             "address: leave one of them out"
         )
-    found = existing_storage(storage)  # a refused start must not create a database
+    found = find_storage(storage)  # a refused start must not create a database
     fresh = found is None or not any(key.revoked is None for key in list_keys(found, ("admin",)))
     if fresh and not local and not token:
         raise InvalidInput(
@@ -130,7 +130,7 @@ def serve(
     listening = _socket(host, port)
     address = f"http://{_in_url(host)}:{listening.getsockname()[1]}"
     hosts = [*LOOPBACK] if local else []
-    options: dict[str, Any] = {"limits": limits, "signing": signing_key(token) if token else ""}
+    options: dict[str, Any] = {"limits": limits, "signing": load_signing_key(token) if token else ""}
     app = create_app(store, public_url=public_url, hosts=hosts, open_to_all=open_to_all, **options)
     store.compile = compile_policy
     app.service.background.prepare_all()
@@ -173,7 +173,7 @@ def networks_of(addresses: Sequence[str]) -> list[str] | None:
             network = ipaddress.ip_network(address.strip(), strict=False)
         except ValueError:
             expected = "an address such as 10.0.0.7, or a network such as 10.0.0.0/24"
-            raise InvalidInput(f"--trusted-proxy is {cut(address, 100)}: expected {expected}") from None
+            raise InvalidInput(f"--trusted-proxy is {shorten(address, 100)}: expected {expected}") from None
         found.append(str(network.network_address if network.num_addresses == 1 else network))
     return found or None
 

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from fastapi import Request
 
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, shorten
 from ..study import log
 from ..study.ballots import votes_taken
 from ..study.duels import iso_time
-from ..study.invitations import invited_names
+from ..study.invitations import list_invited_names
 from ..study.link_use import UNUSED, LinkUse, link_use, links_of_voters
 from .keys import Key, is_off, list_keys
 from .service import AnyStudy, Json, Service
@@ -27,11 +27,11 @@ class Shared(NamedTuple):
     taken: dict[int, int]  # votes that count against caps
 
 
-def shared(service: Service, study: AnyStudy) -> Shared:
+def describe_sharing(service: Service, study: AnyStudy) -> Shared:
     """Return the voting links of a study and their use. Blocks."""
     keys, table = list_keys(service.storage, ("vote",), study.id), service.answers(study)
-    with service.storage.reading() as connection:
-        people = invited_names(connection, study.id)
+    with service.storage.read_connection() as connection:
+        people = list_invited_names(connection, study.id)
         links = links_of_voters(connection, study.id)
     return Shared(keys, people, link_use(table, links), votes_taken(service.storage, [key.id for key in keys]))
 
@@ -82,9 +82,11 @@ def end_of(expires: str | None) -> float | None:
     except (ValueError, OverflowError):
         seconds = None
     if seconds is None:
-        raise InvalidInput(f"expires is {cut(expires)}: expected a time with its zone, such as 2030-01-31T18:00:00Z")
+        raise InvalidInput(
+            f"expires is {shorten(expires)}: expected a time with its zone, such as 2030-01-31T18:00:00Z"
+        )
     if not 0 < seconds - log.clock() <= LONGEST:
-        raise InvalidInput(f"expires is {cut(expires)}: expected a time to come, at most 100 years from now")
+        raise InvalidInput(f"expires is {shorten(expires)}: expected a time to come, at most 100 years from now")
     return seconds
 
 

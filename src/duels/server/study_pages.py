@@ -6,18 +6,18 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from ..continuous.tuning import Tuning
-from ..study.item_browser import missing_outputs
+from ..study.item_browser import count_missing_outputs
 from ..study.outcome import alarm_line, money
 from .api.invitations import invitations_out
 from .api.links import links_out, results_links
 from .api.settings import changes_of, settings
 from .api.tunings import template
-from .pages import PageRoute, page, sentence, signed_in, to_signin
+from .pages import PageRoute, find_signed_in, page, sentence, to_signin
 from .security import ServiceDep
 from .service import AnyStudy, Json, Service
-from .sharing import shared
+from .sharing import describe_sharing
 from .tuning_pages import own_glance
-from .voter_pages import shown_voters
+from .voter_pages import show_voters
 
 ARMS_PER_PAGE = 200  # rows of the tables of arms
 TABS = {"": "Results", "items": "Items", "voters": "Voters", "share": "Share", "settings": "Settings"}
@@ -31,10 +31,10 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 @router.get("/studies/{study}")
 def study_page(request: Request, study: str, service: ServiceDep) -> Response:
     """Show the results of a study. A script gets the numbers again whenever the study changes."""
-    if signed_in(request, service) is None:
+    if find_signed_in(request, service) is None:
         return to_signin(request)
     found = service.any_study(study)
-    judges = shown_judges(service, found)
+    judges = show_judges(service, found)
     if isinstance(found, Tuning):
         glance = own_glance(service, found)
         return tab_page(
@@ -54,7 +54,7 @@ def voters_page(
     after: Annotated[str, Number] = "",
 ) -> Response:
     """Show the voters of a study: answers, agreement, sides and pace, and who stands out."""
-    if signed_in(request, service) is None:
+    if find_signed_in(request, service) is None:
         return to_signin(request)
     found = service.any_study(study)
     return tab_page(
@@ -63,17 +63,17 @@ def voters_page(
         found,
         "voters",
         "study_voters.html",
-        **shown_voters(service, found, search, sort, reverse == "1", int(after) if after.isdecimal() else 0),
+        **show_voters(service, found, search, sort, reverse == "1", int(after) if after.isdecimal() else 0),
     )
 
 
 @router.get("/studies/{study}/share")
 def share_page(request: Request, study: str, service: ServiceDep) -> Response:
     """Show the voting links of a study, and ways to get its votes in and out."""
-    if signed_in(request, service) is None:
+    if find_signed_in(request, service) is None:
         return to_signin(request)
     found = service.any_study(study)
-    known = shared(service, found)
+    known = describe_sharing(service, found)
     return tab_page(
         request,
         service,
@@ -92,11 +92,11 @@ def settings_page(
     request: Request, study: str, service: ServiceDep, at: PageNumber = "1", before: Annotated[str, Number] = ""
 ) -> Response:
     """Show what can be changed, and who changed it; `at` is the page of the table of arms, if there are many."""
-    if signed_in(request, service) is None:
+    if find_signed_in(request, service) is None:
         return to_signin(request)
     found = service.any_study(study)
-    arms = service.described(found)["arms"]
-    about = {"template": template(found)} if isinstance(found, Tuning) else {"missing": missing_outputs(found)}
+    arms = service.describe(found)["arms"]
+    about = {"template": template(found)} if isinstance(found, Tuning) else {"missing": count_missing_outputs(found)}
     pages, on_page = pages_of(len(arms), at)
     numbered = [{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page]
     return tab_page(
@@ -120,7 +120,7 @@ def tab_page(
 ) -> Response:
     """Render one tab of a study, with what all tabs need. Blocks."""
     tabs = {tab: title for tab, title in TABS.items() if tab != "items"} if isinstance(study, Tuning) else TABS
-    return page(request, service, name, status, study=service.described(study), tabs=tabs, tab=tab, **known)
+    return page(request, service, name, status, study=service.describe(study), tabs=tabs, tab=tab, **known)
 
 
 def pages_of(arms: int, at: str) -> tuple[Json, slice]:
@@ -131,7 +131,7 @@ def pages_of(arms: int, at: str) -> tuple[Json, slice]:
     return said, slice((number - 1) * ARMS_PER_PAGE, number * ARMS_PER_PAGE)
 
 
-def shown_judges(service: Service, study: AnyStudy) -> Json:
+def show_judges(service: Service, study: AnyStudy) -> Json:
     """Return calls and cost of the study's judges as text, how often each repeats its answer, and biases. Blocks."""
     found = service.judges(study)
     bias = [sentence(alarm_line(one)) for one in found.positions if one.biased]

@@ -12,33 +12,33 @@ from ..continuous.spaces import Setting
 from ..continuous.tuning import Tuning
 from ..errors import InvalidInput
 from ..study.items import scripts_allowed
-from .pages import PageRoute, signed_in, to_signin
+from .pages import PageRoute, find_signed_in, to_signin
 from .security import ServiceDep
 from .service import Json, Service
-from .voting import BEST_SIDES, output_response, shown_settings
+from .voting import BEST_SIDES, output_response, render_settings
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 
 @router.get("/studies/{study}/rendered")
-def rendered(
+def show_rendered(
     request: Request, study: str, service: ServiceDep, setting: Annotated[str, Query(max_length=100_000)] = ""
 ) -> Response:
     """Show a setting as voters see it, in a frame: a page that can load nothing."""
-    if signed_in(request, service) is None:
+    if find_signed_in(request, service) is None:
         return to_signin(request)
-    found = service.tuning(study)
+    found = service.load_tuning(study)
     try:
         wanted = json.loads(setting)
     except (ValueError, RecursionError):
         raise InvalidInput("the setting is not JSON: expected a value for each parameter") from None
-    (shown,) = shown_settings(found, [found.space.check(wanted)])
+    (shown,) = render_settings(found, [found.space.check(wanted)])
     response = output_response(shown, scripts_allowed(found))
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
-def rendered_address(study: str, setting: Setting) -> str:
+def address_of_setting(study: str, setting: Setting) -> str:
     """Return the address of a setting's page, for people who are signed in."""
     values = urlencode({"setting": json.dumps(setting, ensure_ascii=False)})
     return f"/studies/{quote(study, safe='')}/rendered?{values}"
@@ -64,4 +64,4 @@ def with_frames(glance: Json, study: Tuning, address: Callable[[str], str]) -> J
 def own_glance(service: Service, study: Tuning) -> Json:
     """Return the results of a study for people who are signed in. Blocks."""
     glance = service.glance(study)
-    return with_frames(glance, study, lambda which: rendered_address(study.name, glance["best"][which]))
+    return with_frames(glance, study, lambda which: address_of_setting(study.name, glance["best"][which]))

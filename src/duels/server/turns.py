@@ -78,11 +78,11 @@ class TakeTurns:
                 has_turn = False
                 await turn.__aexit__(None, None, None)
 
-        async def sending(message: Message) -> None:
+        async def send_and_leave(message: Message) -> None:
             await leave()
             await send(message)
 
         try:
-            await self.app(scope, receive, sending)
+            await self.app(scope, receive, send_and_leave)
         finally:
             await leave()

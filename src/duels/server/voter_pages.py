@@ -2,7 +2,7 @@
 
 from urllib.parse import urlencode
 
-from ..study.voters import SORTS, ordered, remarks_of, rows_of, summary_of
+from ..study.voters import SORTS, order_voters, remarks_of, rows_of, summary_of
 from .caps import crowds
 from .service import AnyStudy, Json, Service
 
@@ -18,11 +18,11 @@ HEADERS = {  # column: its title, and what comes first if one sorts by it
 LARGEST = ("answers", "left", "last")  # columns whose largest values come first
 
 
-def shown_voters(service: Service, study: AnyStudy, search: str, sort: str, reverse: bool, after: int) -> Json:
+def show_voters(service: Service, study: AnyStudy, search: str, sort: str, reverse: bool, after: int) -> Json:
     """Return a page of a study's voters, with links to other pages and orders. Blocks."""
     found = service.voters(study)
     sort = sort if sort in SORTS else "answers"
-    chosen = ordered(found, search, sort, reverse)
+    chosen = order_voters(found, search, sort, reverse)
     after = min(after, max(0, len(chosen) - 1) // EACH * EACH)
 
     def link(**changed: object) -> str:

@@ -26,7 +26,7 @@ from ..storage.tables import studies
 from ..study import ballots, log
 from ..study.ballots import Ballot, Caps, Invited, Standpoint, VoterProgress, Who
 from ..study.history import History
-from ..study.invitations import invited_voter
+from ..study.invitations import find_invited_voter
 from ..study.items import Output
 from ..study.study import Study
 from ..study.voter_settings import VoterSettings, voter_settings_of
@@ -118,16 +118,16 @@ class Voter:
         goal = int(self.key.settings.get("votes") or self.link.settings.votes)
         return goal if self.caps is None or self.caps.voter is None else min(goal, self.caps.voter)
 
-    def found(self) -> AnyStudy:
+    def find_study(self) -> AnyStudy:
         """Return the study of the link. Blocks."""
-        known = self.service.cached(self.study)
+        known = self.service.get_cached(self.study)
         if known is not None and known.id == self.key.study_id:  # the link exists, so its study does
             return known
         return self.service.any_study(self.study)
 
     def progress(self, more: bool = False) -> VoterProgress:
         """Return the voter's progress. Blocks."""
-        return ballots.voter_progress(self.found(), self.who, self.goal, more, self.service.end_of, self.caps)
+        return ballots.voter_progress(self.find_study(), self.who, self.goal, more, self.service.end_of, self.caps)
 
     async def write(self, run: Callable[[AnyStudy, sa.Connection], T], last: bool = False) -> T:
         """Write to the study in a transaction that also checks that the link and the voter are what they were.
@@ -146,7 +146,7 @@ class Voter:
                 )
             except OutOfDate:
                 self.service.links.pop(self.key.digest, None)
-                self._become(*await _identified(self.service, self._secret, self._cookie))
+                self._become(*await _identify_or_refuse(self.service, self._secret, self._cookie))
         raise Refused(503, "the link is being changed: try again", retry=1)
 
     def _become(self, link: Link, known: bool) -> None:
@@ -165,7 +165,7 @@ class Voter:
         return (self.study, self.link.created, self.key.study_id) == (study.name, study.row.created, study.id)
 
     @contextmanager
-    def admitted(self) -> Iterator[None]:
+    def admit(self) -> Iterator[None]:
         """Count somebody who comes for the first time, if there is a question; too many at once have to wait.
 
         Raises:
@@ -238,12 +238,12 @@ def _link_of(service: Service, key: Key) -> Link:
         return _link_in(service.storage.connection(), key)
 
 
-def invited_as(service: Service, link: Link) -> str:
+def find_invited_name(service: Service, link: Link) -> str:
     """Return the name under which an invited person votes; empty for any other link. Blocks."""
     if not link.is_invitation:
         return ""
     with service.storage.lock, service.storage.translate_errors():
-        return str(invited_voter(service.storage.connection(), link.key.id) or "")
+        return str(find_invited_voter(service.storage.connection(), link.key.id) or "")
 
 
 def study_name_of(service: Service, key: Key) -> str:
@@ -264,11 +264,11 @@ async def voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
     A cookie that this link did not set is replaced, so nobody can choose their own identity.
     """
     cookie, address = request.cookies.get(VOTER, ""), address_of(request)
-    found, known = await _identified(service, link, cookie)
+    found, known = await _identify_or_refuse(service, link, cookie)
     return _admit(service, found, known, link, cookie, address)
 
 
-async def remembered_voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
+async def find_remembered_voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
     """Like `voter`, without the database if this server knows link and voter. `Voter.write` checks that they are so."""
     found, cookie = service.links.get(digest_of(link)), request.cookies.get(VOTER, "")
     if found is not None and (found.is_invitation or _remembers(service, found, cookie)):
@@ -292,7 +292,7 @@ def _admit(service: Service, link: Link, known: bool, secret: str, cookie: str, 
     return found
 
 
-async def _identified(service: Service, secret: str, cookie: str) -> tuple[Link, bool]:
+async def _identify_or_refuse(service: Service, secret: str, cookie: str) -> tuple[Link, bool]:
     """As `_identify`; raises `NotFound` if the link is not valid."""
     found, known = await service.background.vote(_identify, service, secret, cookie)
     if found is None:
@@ -329,7 +329,7 @@ def _link_in_force(connection: sa.Connection, digest: str) -> Link | None:
 
 
 Voting = Annotated[Voter, Depends(voter)]
-Remembered = Annotated[Voter, Depends(remembered_voter)]
+Remembered = Annotated[Voter, Depends(find_remembered_voter)]
 
 
 def side_out(output: Output | str, src: str, render: Callable[[Output], str]) -> Body:
@@ -349,10 +349,10 @@ def sides_of(study: AnyStudy, ballot: Ballot) -> tuple[str | None, list[Output |
     """
     if isinstance(study, Study):
         return ballots.outputs_of(study, ballot)
-    return None, shown_settings(study, [ballot.duel.left, ballot.duel.right])
+    return None, render_settings(study, [ballot.duel.left, ballot.duel.right])
 
 
-def shown_settings(study: Tuning, settings: Iterable[Setting]) -> list[Output | str]:
+def render_settings(study: Tuning, settings: Iterable[Setting]) -> list[Output | str]:
     """Return settings as voters see them: as pages of the template, or else as lists of their values. Blocks."""
     template = study.template
     if template is None:
@@ -365,7 +365,7 @@ async def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress)
     expires = int(log.clock()) + LASTS
     if ballot is None:
         return {**voter.progress_out(progress), "duel": None, "prompt": None, "a": None, "b": None}
-    background, study = voter.service.background, await voter.service.cached_study(voter.study)
+    background, study = voter.service.background, await voter.service.get_study(voter.study)
     if isinstance(study, Study) and ballot.item is None:
         prompt, outputs = sides_of(study, ballot)
     else:
@@ -399,7 +399,7 @@ async def ask(voter: Remembered, body: MoreVotes | None = None) -> Response:
     def run(study: AnyStudy, connection: sa.Connection) -> tuple[Ballot | None, VoterProgress]:
         find_end = partial(service.end_in, arrived=voter.arrived)
         return ballots.ask_next(
-            *(connection, study, voter.who, voter.key.id, voter.caps, voter.goal, more, find_end, voter.admitted)
+            *(connection, study, voter.who, voter.key.id, voter.caps, voter.goal, more, find_end, voter.admit)
         )
 
     try:
@@ -456,7 +456,7 @@ async def output(request: Request, service: ServiceDep, ticket: TicketPath) -> R
     Behind a link to the results of a tuning study: the best setting, or the runner-up.
     """
     try:
-        link, admitted = await service.background.vote(_admitted, service, ticket)
+        link, admitted = await service.background.vote(_admit_ticket, service, ticket)
         service.rates.spend(("address", str(link.key.id), address_of(request)), service.limits.address)
         async with service.turns.turn(("output", link.study)):  # the best setting may take long to find
             return await asyncio.to_thread(_output, service, link, admitted)
@@ -476,7 +476,7 @@ def _output(service: Service, link: Link, ticket: Ticket) -> Response:
         return output_response(outputs[ticket.side], link.scripts)
     if isinstance(study, Study):
         raise NotFound("this link shows results only")
-    (shown,) = shown_settings(study, [getattr(study.best, BEST_SIDES[ticket.side])])
+    (shown,) = render_settings(study, [getattr(study.best, BEST_SIDES[ticket.side])])
     response = output_response(shown, link.scripts)
     response.headers["Cache-Control"] = "no-store"  # the best setting may be another one after the next vote
     return response
@@ -496,7 +496,7 @@ def output_response(chosen: Output | str, scripts: bool) -> Response:
     return Response(content, media_type=kind, headers=headers)
 
 
-def _admitted(service: Service, text: str) -> tuple[Link, Ticket]:
+def _admit_ticket(service: Service, text: str) -> tuple[Link, Ticket]:
     ticket = read_ticket(service.signing, text, Ticket)
     if ticket is None:
         raise NotFound("this link to an output has expired: reload the voting page")

@@ -14,7 +14,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ..errors import DamagedStudy
-from ..files import packed_arrays
+from ..files import pack_arrays
 from .tables import events, votes
 
 if TYPE_CHECKING:
@@ -81,13 +81,13 @@ def pack(given: "Votes", called: Callable[[str], str] = str) -> Packed:
         number = {name: place for place, name in enumerate(dict.fromkeys(names))}
         place = np.array([*(number[name] for name in names), -1], np.int32)
         voters = pack_voters(Voters(list(number), place[given.voters.codes]))
-    return Packed(given.names, len(given), given.total, packed_arrays(columns), voters)
+    return Packed(given.names, len(given), given.total, pack_arrays(columns), voters)
 
 
 def pack_voters(voters: Voters) -> bytes:
     """Pack voters for storing."""
     names = np.frombuffer(json.dumps(voters.names).encode(), np.uint8)
-    return packed_arrays({"names": names, "given": voters.given})
+    return pack_arrays({"names": names, "given": voters.given})
 
 
 def note_of(packed: Packed, arms: Sequence[int | None]) -> dict[str, Any]:
@@ -132,14 +132,14 @@ def store(connection: sa.Connection, study: int, seq: int, packed: Packed) -> No
     connection.execute(sa.insert(votes).values(values))
 
 
-def stored(connection: sa.Connection, study: int, seq: int) -> tuple[bytes | None, bytes | None]:
+def read_stored(connection: sa.Connection, study: int, seq: int) -> tuple[bytes | None, bytes | None]:
     """Return what was stored for an import event: the packed votes, and their packed voters."""
     chosen = sa.select(votes.c.content, votes.c.voters).where(votes.c.study_id == study, votes.c.seq == seq)
     row = connection.execute(chosen).first()
     return (None, None) if row is None else (row.content, row.voters)
 
 
-def stored_voters(connection: sa.Connection, study: int, last: int) -> Iterator[tuple[VotersEvent, Voters]]:
+def read_stored_voters(connection: sa.Connection, study: int, last: int) -> Iterator[tuple[VotersEvent, Voters]]:
     """Yield the voters of each import event up to the event `last`, if its votes name any."""
     theirs = (votes.c.study_id == events.c.study_id) & (votes.c.seq == events.c.seq)
     chosen = sa.select(events.c.seq, events.c.duel, events.c.time, votes.c.voters).join(votes, theirs)
@@ -161,7 +161,7 @@ def forget_voter(connection: sa.Connection, study: int, last: int, called: Colle
         The numbers of the voter's duels; None if no import has that name.
     """
     duels: list[int] | None = None
-    for event, voters in stored_voters(connection, study, last):
+    for event, voters in read_stored_voters(connection, study, last):
         kept = [number for number, name in enumerate(voters.names) if name not in called]
         if len(kept) == len(voters.names):
             continue

@@ -43,7 +43,7 @@ _current: ContextVar[Note | None] = ContextVar("note", default=None)
 
 
 @contextmanager
-def noted(study: int | None, who: str, what: str, of_server: str | None = None) -> Iterator[None]:
+def note_change(study: int | None, who: str, what: str, of_server: str | None = None) -> Iterator[None]:
     """Note the first write that is made meanwhile as a change of a study, if it succeeds.
 
     Args:

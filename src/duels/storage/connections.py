@@ -17,7 +17,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from ..errors import DamagedStudy, StorageError
 from .database import GONE, LOCK_TIMEOUT, check_returned, engine_for, file_at, prepare, sqlite_path
-from .database_errors import is_damage, reason, shown, trouble
+from .database_errors import is_damage, quote_url, reason, trouble
 
 
 class Connections:
@@ -63,8 +63,8 @@ class Connections:
             self._release_file()
         if found == GONE:
             raise StorageError(
-                f"the file of the database {shown(self.url)} was removed or replaced while it was in use: nothing was "
-                "written; put it back, or load the study again"
+                f"the file of the database {quote_url(self.url)} was removed or replaced while it was in use: nothing "
+                "was written; put it back, or load the study again"
             )
         check_returned(str(self._path), self._file, self._wal, self._released_at)
         prepare(self.engine, self.url)
@@ -115,16 +115,16 @@ class Connections:
             self.release()
             if is_damage(reason(error)):
                 raise DamagedStudy(f"the database {trouble(reason(error))}") from error
-            raise StorageError(f"the database {shown(self.url)} {trouble(reason(error))}") from error
+            raise StorageError(f"the database {quote_url(self.url)} {trouble(reason(error))}") from error
 
     def connection(self) -> sa.Connection:
         """Return the held connection, for reading. The caller must have `lock`."""
-        held = self._connected()
+        held = self._connect()
         self._set_busy_timeout(self._lock_timeout)
         return held
 
     @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
+    def read_connection(self) -> Iterator[sa.Connection]:
         """Yield a connection for one reader. It blocks nobody: events are appended, and never changed.
 
         Raises:
@@ -135,14 +135,14 @@ class Connections:
                 yield self.connection()
             return
         if self.is_gone:  # SQLite would create a new file
-            raise StorageError(f"the file of the database {shown(self.url)} was removed or replaced")
+            raise StorageError(f"the file of the database {quote_url(self.url)} was removed or replaced")
         try:
             with self.engine.connect() as connection:
                 yield connection
         except sa.exc.SQLAlchemyError as error:
-            raise StorageError(f"the database {shown(self.url)} {trouble(reason(error))}") from error
+            raise StorageError(f"the database {quote_url(self.url)} {trouble(reason(error))}") from error
 
-    def _connected(self) -> sa.Connection:
+    def _connect(self) -> sa.Connection:
         if self._process != os.getpid():  # after a fork, the parent's connection must not be used
             self._process, self._held = os.getpid(), None
             self._database_changed()
@@ -165,7 +165,7 @@ class Connections:
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
-        connection = self._connected()
+        connection = self._connect()
         self._begin()
         try:
             yield connection

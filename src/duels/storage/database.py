@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from ..errors import InvalidInput, StorageError, needs_extra
-from .database_errors import shown
+from .database_errors import quote_url
 from .tables import metadata
 
 HEAD = "0008"  # the newest migration
@@ -37,11 +37,11 @@ def engine_for(url: str) -> sa.Engine:
         parsed.get_dialect()
     except (sa.exc.SQLAlchemyError, ValueError):
         expected = f"{DEFAULT} or postgresql://user@host/name"
-        raise InvalidInput(f"storage is {shown(url)}: expected a URL such as {expected}") from None
+        raise InvalidInput(f"storage is {quote_url(url)}: expected a URL such as {expected}") from None
     kind = parsed.get_backend_name()
     if kind == "sqlite":
         if parsed.host or (parsed.query and not str(parsed.database).startswith("file:")):
-            raise InvalidInput(f"storage is {shown(url)}: expected three slashes and a file, such as {DEFAULT}")
+            raise InvalidInput(f"storage is {quote_url(url)}: expected three slashes and a file, such as {DEFAULT}")
         path = sqlite_path(parsed)
         if path is not None and _cannot_change(path):
             parsed = parsed.set(database=f"file:{path}", query={"immutable": "1", "uri": "true"})
@@ -64,7 +64,7 @@ def engine_for(url: str) -> sa.Engine:
             )
         sa.event.listen(engine, "connect", _set_up_postgres)
         return engine
-    raise InvalidInput(f"storage is {shown(url)}: expected sqlite:///file.db or postgresql://user@host/name")
+    raise InvalidInput(f"storage is {quote_url(url)}: expected sqlite:///file.db or postgresql://user@host/name")
 
 
 def sqlite_path(url: sa.URL) -> Path | None:
@@ -198,7 +198,7 @@ def prepare(engine: sa.Engine, url: str) -> None:
         refuse_foreign(engine, url)
     elif found > HEAD:
         raise StorageError(
-            f"the database {shown(url)} was written by a newer version of Duels (its schema is {found}, this "
+            f"the database {quote_url(url)} was written by a newer version of Duels (its schema is {found}, this "
             f"version knows up to {HEAD}): upgrade Duels; nothing was changed"
         )
     upgrade(engine)
@@ -219,7 +219,7 @@ def refuse_foreign(engine: sa.Engine, url: str) -> None:
     if foreign:
         shortened = ", ".join(foreign[:5]) + (", …" if len(foreign) > 5 else "")
         raise StorageError(
-            f"the database {shown(url)} does not belong to Duels: it has the tables {shortened}; expected a new or "
+            f"the database {quote_url(url)} does not belong to Duels: it has the tables {shortened}; expected a new or "
             "empty one; nothing was changed"
         )
 

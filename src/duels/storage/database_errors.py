@@ -36,7 +36,7 @@ def is_damage(message: str) -> bool:
     return any(sign in message for sign in DAMAGE)
 
 
-def shown(url: object) -> str:
+def quote_url(url: object) -> str:
     """Return a URL in quotes, without its password."""
     return repr(without_password(url) if isinstance(url, str) else url)
 

@@ -62,6 +62,6 @@ class Histories(OrderedDict[int, LoadedHistory]):
                 del self[key]
                 self._total -= self._sizes.pop(key, 0)
 
-    def preparing(self, study: int) -> threading.Lock:
+    def lock_for(self, study: int) -> threading.Lock:
         """Return a study's lock for slow work, so that one thread does it while the others go on."""
         return self._preparing[study]

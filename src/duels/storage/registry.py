@@ -41,7 +41,7 @@ def open_storage(url: str | Storage) -> Storage:
         return _storages[url]
 
 
-def existing_storage(url: str | Storage) -> Storage | None:
+def find_storage(url: str | Storage) -> Storage | None:
     """As `open_storage`, but returns None for a SQLite file that does not exist instead of creating it."""
     if isinstance(url, str) and _absolute(url).startswith("sqlite:////"):
         path = Path(_absolute(url).removeprefix("sqlite:///"))

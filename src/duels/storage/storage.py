@@ -401,7 +401,7 @@ class Storage(Connections):
         row = connection.execute(sa.select(studies).where(studies.c.name == name)).first()
         return None if row is None else _study_row(row)
 
-    def listed(self, connection: sa.Connection) -> list[StudyRow]:
+    def list_studies(self, connection: sa.Connection) -> list[StudyRow]:
         """Return all studies, oldest first."""
         rows = connection.execute(sa.select(studies).order_by(studies.c.id))
         return [_study_row(row) for row in rows]

@@ -34,7 +34,7 @@ _HOMES = {
     "VoterAgreement": "voter_agreement",
     "VoterRow": "voter_agreement",
     "Analysis": "analysis",
-    "analyse": "analysis",
+    "analyze": "analysis",
 }
 
 __all__ = [*_HOMES]
@@ -42,7 +42,7 @@ __all__ = [*_HOMES]
 if TYPE_CHECKING:
     from .agreement import Agreement, agreements
     from .allocation import Allocation
-    from .analysis import Analysis, analyse
+    from .analysis import Analysis, analyze
     from .catalogue import StudyInfo, create_study, delete_study, list_studies, load_study
     from .duels import Duel, LogEntry
     from .goal import Goal

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import counted
+from ..errors import format_count
 
 UNDECIDED = ("tie", "both_bad")
 FEW = 20  # below so many questions, luck moves the shares by more than twenty points either way
@@ -45,7 +45,7 @@ class Agreement(NamedTuple):
         kappa = "κ is undefined" if self.kappa is None else f"κ = {self.kappa:.2f}"
         few = "; few questions, so a rough figure" if self.questions < FEW else ""
         return (
-            f"{names} agree on {self.raw:.0%} of {counted(self.questions, 'question')} "
+            f"{names} agree on {self.raw:.0%} of {format_count(self.questions, 'question')} "
             f"({self.base:.0%} by chance, {kappa}{few})"
         )
 

@@ -36,7 +36,7 @@ def allocate(study: "Study", n: int) -> list[Allocation]:
     """Return how often to ask each pair, see `Study.allocate`."""
     n = check_int("n", n, 1, MOST)
 
-    def copied(connection: sa.Connection, history: History) -> _Ahead:
+    def copy_ahead(connection: sa.Connection, history: History) -> _Ahead:
         if history.retired:
             raise Conflict(f"study {study.name!r} was retired: it asks no more questions, unless it is resumed")
         if history.goal.asks_once:
@@ -45,7 +45,7 @@ def allocate(study: "Study", n: int) -> list[Allocation]:
             )
         return _Ahead(history, study.player(history))
 
-    ahead = study.read(copied)
+    ahead = study.read(copy_ahead)
     verdict = study.verdict()
     if study.goal.is_reached(verdict, study.tally):
         more = "For another margin use set_margin"
@@ -53,7 +53,7 @@ def allocate(study: "Study", n: int) -> list[Allocation]:
             more += ", and for the order of the other arms set_after('rank')"
         raise NothingToAsk(f"study {study.name!r} has nothing left to ask: {verdict} {more}.")
     times = ahead.pairs_of_next(min(n, ASKED))
-    for pair, share in zip(times, _divided(n, np.array(list(times.values()), np.int64)).tolist()):
+    for pair, share in zip(times, _divide(n, np.array(list(times.values()), np.int64)).tolist()):
         times[pair] = share
     rows = []
     for (left, right), share in sorted(times.items(), key=lambda one: -one[1]):
@@ -85,7 +85,7 @@ class _Ahead(History):
         found: dict[tuple[int, int], int] = {}
         for _ in range(n):
             if self.is_uncompiled:
-                self._begun().compile()
+                self._begin_player().compile()
             left, right, swapped = self.question(0.0, allow_self=False)
             self._ask(left, right, swapped, 0.0)
             pair = (right, left) if (right, left) in found else (left, right)
@@ -93,7 +93,7 @@ class _Ahead(History):
         return found
 
 
-def _divided(n: int, counts: np.ndarray) -> np.ndarray:
+def _divide(n: int, counts: np.ndarray) -> np.ndarray:
     """n in the proportions of these counts, in whole numbers; the largest remainders are rounded up."""
     total = int(counts.sum())
     if n == total:

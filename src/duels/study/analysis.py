@@ -4,7 +4,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..errors import InvalidInput, counted
+from ..errors import InvalidInput, format_count
 from ..votes.files import Reading, VoteSource, count_votes
 from ..votes.votes import MOST_ARMS
 from .about import COMPARISONS
@@ -56,10 +56,10 @@ class Analysis(NamedTuple):
 
     def counts(self) -> str:
         """Return how many votes, ties, voters and skips there are, in words."""
-        voters = "" if self.voters is None else f", by {counted(self.voters, 'voter')}"
-        skipped = f"; {counted(self.skipped, 'skip')} left out" if self.skipped else ""
-        without = f"; {counted(self.left_out, 'vote')} of excluded voters left out" if self.left_out else ""
-        return f"{counted(self.votes, 'vote')}, {self.ties:,} of them ties{voters}{skipped}{without}"
+        voters = "" if self.voters is None else f", by {format_count(self.voters, 'voter')}"
+        skipped = f"; {format_count(self.skipped, 'skip')} left out" if self.skipped else ""
+        without = f"; {format_count(self.left_out, 'vote')} of excluded voters left out" if self.left_out else ""
+        return f"{format_count(self.votes, 'vote')}, {self.ties:,} of them ties{voters}{skipped}{without}"
 
     def __str__(self) -> str:
         heads = ("rank", "arm", "wins", "rating", "won–lost–tied")
@@ -86,15 +86,15 @@ def tally_of(votes: VoteSource, **reading: Unpack[Reading]) -> Tally:
     arms = len(votes.names)
     if not 2 <= arms <= MOST_ARMS:
         raise InvalidInput(
-            f"{votes.source} has {counted(arms, 'arm')}, expected 2 to {MOST_ARMS:,} (columns: {votes.said})"
+            f"{votes.source} has {format_count(arms, 'arm')}, expected 2 to {MOST_ARMS:,} (columns: {votes.said})"
         )
     return Tally(votes.names, *votes.pair_counts(), np.ones(arms, dtype=bool), arms, strength=COMPARISONS)
 
 
-def analyse(
+def analyze(
     source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0, **reading: Unpack[Reading]
 ) -> Analysis:
-    """Analyse past votes.
+    """Analyze past votes.
 
     Args:
         source: Anything that `read_votes` reads.
@@ -109,7 +109,7 @@ def analyse(
         InvalidInput: If the votes cannot be read.
 
     Example:
-        >>> print(duels.analyse("votes.csv").verdict)  # doctest: +SKIP
+        >>> print(duels.analyze("votes.csv").verdict)  # doctest: +SKIP
     """
     votes = count_votes(source, **reading)
     tally = tally_of(votes)

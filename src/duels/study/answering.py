@@ -12,8 +12,8 @@ from ..errors import Conflict, InvalidInput
 from ..storage.storage import Write
 from ..storage.tables import events
 from ..votes.columns import ANSWERS
-from ..votes.names import composed, past_voter, voter_name
-from .duels import Asked, checked_note
+from ..votes.names import compose, past_voter, voter_name
+from .duels import Asked, check_note
 from .history import History
 from .invitations import forget_invited, refuse_invited
 from .log import Log
@@ -65,7 +65,7 @@ class Answering(Log):
             Conflict: If the duel already has another answer (see `undo`).
             InvalidInput: If there is no such duel, or the winner is not one of these.
         """
-        self._storage.write(self.telling(duel, winner, voter=voter, more=checked_note(note, cost)))
+        self._storage.write(self.telling(duel, winner, voter=voter, more=check_note(note, cost)))
 
     def telling(
         self, duel: Asked | int, winner: str, *, voter: str | None = None, more: Mapping[str, object] | None = None
@@ -208,7 +208,7 @@ class Answering(Log):
         return self._take_back(connection, duels)
 
     def _forget_in(self, connection: sa.Connection, *, name: str) -> int:
-        was_invited = forget_invited(connection, self, {name, composed(name)})
+        was_invited = forget_invited(connection, self, {name, compose(name)})
         duels = self._answers_by(connection, name, was_invited)
         answers = self._take_back(connection, duels)  # even if there are none: others then forget the name too
         erase_name(connection, self._row.id, self.current(connection), name)

@@ -81,7 +81,7 @@ class Counted(NamedTuple):
     withdrawn_votes: np.ndarray
 
 
-def counted(history: History) -> Counted:
+def copy_counted(history: History) -> Counted:
     """Copy which answers count, and what they are about."""
     answered, answer = np.array(history.answered, np.int64), np.array(history.answer, np.int8)
     withdrawn = np.array(sorted(history.forgotten), np.int64)
@@ -126,7 +126,7 @@ class AnswerLog:
             study: Always the same one.
             known: Which answers count, from `counted`, for a table of that moment; by default of now.
         """
-        known = known or study.read(lambda _, history: counted(history))
+        known = known or study.read(lambda _, history: copy_counted(history))
         if known.seq < self.seq or self._somebody_was_forgotten(study, known.seq):
             self._clear()
         while self.seq < known.seq:
@@ -142,14 +142,14 @@ class AnswerLog:
         """Whether a name that was read before has been erased since."""
         new = sa.and_(events.c.study_id == study.id, events.c.seq > self.seq, events.c.seq <= last)
         chosen = sa.select(events.c.seq).where(new, events.c.kind == "forget").limit(1)
-        with study.storage.reading() as connection:
+        with study.storage.read_connection() as connection:
             return self.seq > 0 and connection.execute(chosen).first() is not None
 
     def _take(self, study: Log, page: Sequence[Row]) -> None:
         item, voter, times = self._item, self._voter, self._time
         for seq, kind, duel, answer, name, time, note in page:
             if kind == "import":
-                self._take_import(study.imported(seq, note), time)
+                self._take_import(study.read_imported(seq, note), time)
                 continue
             if kind == "ask":
                 past = study.row.is_tuning and json.loads(note).get("imported", False)
@@ -247,5 +247,5 @@ def _events(study: Log, after: int, last: int) -> Sequence[Row]:
     new = sa.and_(events.c.study_id == study.id, events.c.seq > after, events.c.seq <= last, events.c.kind.in_(READ))
     columns = (events.c[name] for name in ("seq", "kind", "duel", "answer", "voter", "time", "note"))
     chosen = sa.select(*columns).where(new).order_by(events.c.seq).limit(PAGE)
-    with study.storage.reading() as connection:
+    with study.storage.read_connection() as connection:
         return list(connection.execute(chosen).cursor.fetchall())

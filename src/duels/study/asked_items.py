@@ -174,7 +174,7 @@ class AskedItems:
         self._waiting[pair].pop((place, item), None)
         return first == duel
 
-    def counting_at(self, duel: int, left: int, right: int) -> int | None:
+    def find_counting(self, duel: int, left: int, right: int) -> int | None:
         """Return the duel that asks the same as this one, and whose answer counts; None if there is none."""
         return self._counting.get((pair_of(left, right), self.place[duel])) if self.of[duel] else None
 
@@ -258,7 +258,7 @@ class AskedItems:
             return any(item not in seen for item in self.items)
         return self.next(*pair, is_free, seen) is not None
 
-    def used_up(self, is_free: Callable[[int], bool]) -> list[Pair]:
+    def list_used_up(self, is_free: Callable[[int], bool]) -> list[Pair]:
         """Return the pairs that cannot be asked anything now."""
         if self._repeats:
             return []

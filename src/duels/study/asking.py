@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from ..errors import Conflict, InvalidInput
 from ..judges.questions import Answer, Image, Judge, Question, as_judge
-from ..judges.retries import Attempted, answered
+from ..judges.retries import Attempted, answer_question
 from ..votes.item_files import IMAGE
 from ..votes.names import voter_name
 from .answering import Answering
@@ -119,8 +119,8 @@ async def ask_judge(
         KeyboardInterrupt: If the judge does.
     """
     asked = judge if task.repeats is None else judge.without_cache()
-    ask = partial(answered, asked, attempts=ATTEMPTS, sleep=pause, allow_reply=allow_reply)
-    question = _turned(question_of(task.duel)) if task.turned else question_of(task.duel)
+    ask = partial(answer_question, asked, attempts=ATTEMPTS, sleep=pause, allow_reply=allow_reply)
+    question = _swap_sides(question_of(task.duel)) if task.turned else question_of(task.duel)
     found = await ask(question)
     word = found.answer.answer
     if task.turned:
@@ -133,7 +133,7 @@ async def ask_judge(
         return reply
     if word == "skip":
         return reply._replace(first="skip")
-    return _join_orders(reply, await ask(_turned(question)))
+    return _join_orders(reply, await ask(_swap_sides(question)))
 
 
 def _join_orders(reply: Reply, turned: Attempted) -> Reply:
@@ -212,7 +212,7 @@ def tell_identical(connection: sa.Connection, study: Answering, duel: Duel, judg
     return True
 
 
-def _turned(question: Question) -> Question:
+def _swap_sides(question: Question) -> Question:
     return Question(question.prompt, question.right, question.left, question.right_name, question.left_name)
 
 
@@ -258,14 +258,14 @@ def refuse_others(study: str, known: Mapping[str | None, set[str]], given: Mappi
             continue
         if name is not None:
             raise Conflict(
-                f"study {study!r}: the judge {name!r} was {_listed(before)} when it answered, and is {one} now: its "
-                "code or settings have changed; give it another name, or choose another study_name (--study)"
+                f"study {study!r}: the judge {name!r} was {_join_replies(before)} when it answered, and is {one} now: "
+                "its code or settings have changed; give it another name, or choose another study_name (--study)"
             )
         raise Conflict(
-            f"study {study!r} was answered by another judge, {_listed(before)}, and this one is {one}: choose another "
-            "study_name (--study), or give judges by name to let both answer, as in judge={'name': function}"
+            f"study {study!r} was answered by another judge, {_join_replies(before)}, and this one is {one}: choose "
+            "another study_name (--study), or give judges by name to let both answer, as in judge={'name': function}"
         )
 
 
-def _listed(found: set[str]) -> str:
+def _join_replies(found: set[str]) -> str:
     return " and ".join(sorted(found))

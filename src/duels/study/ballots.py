@@ -20,14 +20,14 @@ from ..votes.names import LinkVoter, is_reserved, link_voter
 from . import log
 from .answering import Answering
 from .history import History
-from .invitations import invited_names, invited_voter
+from .invitations import find_invited_voter, list_invited_names
 from .item_rows import lost_all, rows
 from .items import can_show, item_of
 from .look import Look
 from .record import OPEN, SKIP
 from .study import Study
 from .tally import Tally
-from .voter_settings import DEFAULT, VoterSettings, checked_comment
+from .voter_settings import DEFAULT, VoterSettings, check_comment
 
 SIDES = {"a": "left", "b": "right"}
 LAST = 20  # questions of a voter, of which one may still be open
@@ -99,7 +99,7 @@ class Caps(NamedTuple):
 def voter_of(connection: sa.Connection, who: Who) -> LinkVoter | None:
     """Return a voter; None for somebody new, or who is no longer invited."""
     if isinstance(who, Invited):
-        return invited_voter(connection, who.key)
+        return find_invited_voter(connection, who.key)
     found = rows(connection, "SELECT number FROM voters WHERE digest = ?", (who,))
     return link_voter(found[0][0]) if found else None
 
@@ -107,7 +107,7 @@ def voter_of(connection: sa.Connection, who: Who) -> LinkVoter | None:
 def _voter_in(connection: sa.Connection, history: History, who: Who) -> LinkVoter | None:
     """As `voter_of`, with the study's state now, which remembers who has a cookie until somebody is forgotten."""
     if isinstance(who, Invited):
-        return invited_voter(connection, who.key)
+        return find_invited_voter(connection, who.key)
     voter = history.voters.get(who) or voter_of(connection, who)
     if voter is not None:
         history.voters[who] = voter
@@ -144,7 +144,7 @@ def _ask_voter(
     voter = _voter_in(connection, history, who)
     if voter is None and isinstance(who, Invited):
         raise NotFound("this invitation was withdrawn: ask the person who sent it")
-    ballot = None if voter is None else _unanswered(connection, study, history, voter)
+    ballot = None if voter is None else _find_unanswered(connection, study, history, voter)
     if ballot is not None:
         return ballot
     if caps is not None and _is_full(connection, caps, log.clock() - study.row.lease):
@@ -255,7 +255,7 @@ def telling(
         NotFound: When it runs, if the duel was not asked of this voter.
         CapReached: When it runs, if the link takes no more votes.
     """
-    answer, note = SIDES.get(winner, winner), checked_comment(comment)
+    answer, note = SIDES.get(winner, winner), check_comment(comment)
     if not settings.allows(answer):
         raise Conflict(f"the answer {answer.replace('_', ' ')!r} is not possible here any more: choose another one")
     if note is not None and not settings.comments:
@@ -314,7 +314,7 @@ def _undo(connection: sa.Connection, *, study: Answering, who: Who, caps: Caps |
     history = study.current(connection)
     study.storage.flush(connection)
     voter = voter_of(connection, who)
-    answered = [] if voter is None else _answered(connection, study, history, voter, skips=True)
+    answered = [] if voter is None else _list_answered(connection, study, history, voter, skips=True)
     if voter is None or not answered:
         raise InvalidInput("there is no answer of yours to undo")
     ballot = _ballot(connection, study, history, voter, answered[-1])
@@ -358,7 +358,7 @@ def refuse_asked_through_link(connection: sa.Connection, study: Answering, duel:
     study.storage.flush(connection)
     chosen = sa.select(events.c.voter).where(_events_of(study, None, "ask") & (events.c.duel == duel))
     voter = connection.execute(chosen).scalar()
-    if voter is not None and (is_reserved(voter) or voter in invited_names(connection, study.id).values()):
+    if voter is not None and (is_reserved(voter) or voter in list_invited_names(connection, study.id).values()):
         raise Conflict(f"duel {duel} was asked of somebody who votes through a link: only that person can answer it")
 
 
@@ -427,11 +427,11 @@ def _all_asked(connection: sa.Connection, study: Answering, history: History, vo
         return None
     if history.can_ask(now, person, shared=True):
         return None
-    if voter is not None and _unanswered(connection, study, history, voter) is not None:
+    if voter is not None and _find_unanswered(connection, study, history, voter) is not None:
         return None
     if history.can_ask(now):
         return "everything"
-    return "asked" if history.leased(now) else "retired"
+    return "asked" if history.list_leased(now) else "retired"
 
 
 def outputs_of(study: Study, ballot: Ballot) -> tuple[str | None, list[Output | str]]:
@@ -507,7 +507,7 @@ def _events_of(study: Answering, voter: str | None, kind: str) -> sa.ColumnEleme
     return chosen if voter is None else chosen & (events.c.voter == voter)
 
 
-def _unanswered(connection: sa.Connection, study: Answering, history: History, voter: str) -> Ballot | None:
+def _find_unanswered(connection: sa.Connection, study: Answering, history: History, voter: str) -> Ballot | None:
     """The question that this voter has not answered, unless it is too old."""
     for duel in _last_asked(connection, study, history, voter):
         arms_active = history.active[history.left[duel]] and history.active[history.right[duel]]
@@ -541,7 +541,7 @@ def _last_asked(connection: sa.Connection, study: Answering, history: History, v
 def _was_asked(connection: sa.Connection, study: Answering, history: History, duel: int, voter: str) -> bool:
     """Whether a duel was asked of a voter."""
     if study.row.is_tuning:
-        return _asked(connection, study, duel, voter) is not None
+        return _read_asked_note(connection, study, duel, voter) is not None
     person = history.people.find(voter)
     return person >= 0 and 0 <= duel < len(history.person) and history.person[duel] == person
 
@@ -549,7 +549,7 @@ def _was_asked(connection: sa.Connection, study: Answering, history: History, du
 def _count_answered(connection: sa.Connection, study: Answering, history: History, voter: str) -> int:
     """How many duels this voter has answered, without answers that were taken back."""
     if study.row.is_tuning:
-        return len(_answered(connection, study, history, voter))
+        return len(_list_answered(connection, study, history, voter))
     theirs = history.duels_of(history.people.find(voter))
     return sum(history.answer[duel] not in (OPEN, SKIP) for duel in theirs)
 
@@ -558,13 +558,13 @@ def _ballot(connection: sa.Connection, study: Answering, history: History, voter
     items = history.items
     if items is not None and voter is not None and _was_asked(connection, study, history, duel, voter):
         return Ballot(study.duel_in(history, duel), items.of[duel] or None)
-    note = _asked(connection, study, duel, voter)
+    note = _read_asked_note(connection, study, duel, voter)
     if note is None:
         raise NotFound(f"duel {duel} was not asked of you")
     return Ballot(study.duel_in(history, duel), _item(note))
 
 
-def _asked(connection: sa.Connection, study: Answering, duel: int, voter: str | None) -> str | None:
+def _read_asked_note(connection: sa.Connection, study: Answering, duel: int, voter: str | None) -> str | None:
     """The note of a question, empty if it has none; None if it was not asked, of this voter if one is named."""
     row = connection.execute(
         sa.select(events.c.note).where(_events_of(study, voter, "ask") & (events.c.duel == duel))
@@ -577,7 +577,7 @@ def _item(note: str | None) -> int | None:
     return item
 
 
-def _answered(
+def _list_answered(
     connection: sa.Connection, study: Answering, history: History, voter: str, skips: bool = False
 ) -> list[int]:
     """The duels that this voter has answered, in order, without answers that were taken back."""

@@ -14,10 +14,10 @@ from typing import Literal
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput, StorageError, UnknownName, counted, cut
+from ..errors import Conflict, InvalidInput, StorageError, UnknownName, format_count, shorten
 from ..judges.fingerprints import fingerprint, fingerprints
 from ..judges.questions import JudgeError
-from ..judges.retries import attempted
+from ..judges.retries import attempt_call
 from ..judges.threads import Threads, in_thread
 from ..storage.storage import Storage, Write
 from ..storage.tables import outputs as stored_outputs
@@ -25,8 +25,8 @@ from ..storage.tables import studies
 from ..votes.item_files import Item, ItemSource, items_of, output_of, read_items
 from .about import NEW_ITEMS, About, check_about
 from .catalogue import create_study, load_study
-from .certainty import checked_confidence, checked_margin
-from .items import add_output, append_items, lacking, list_items, store_items
+from .certainty import check_confidence, check_margin
+from .items import add_output, append_items, find_lacking, list_items, store_items
 from .not_worse import NotWorse
 from .outcome import RunResult
 from .run import run_async
@@ -169,7 +169,7 @@ def assert_not_worse(
         'new'
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
-    margin, max_calls = checked_margin(margin), check_int("max_calls", max_calls, 1)
+    margin, max_calls = check_margin(margin), check_int("max_calls", max_calls, 1)
     given = _Given(
         {"new": new, "old": old}, judge, prompts, max_calls, confidence=confidence, about=about, progress=False
     )
@@ -205,7 +205,7 @@ class _Given:
         self.functions = {arm: fingerprint(one) for arm, one in self.producers.items()}
         self.judges = fingerprints(judge)
         self.about = check_about(about)
-        self.confidence, self.margin = checked_confidence(confidence), checked_margin(margin)
+        self.confidence, self.margin = check_confidence(confidence), check_margin(margin)
         self.concurrency = check_int("concurrency", concurrency, 1, 1000)
         self._run = partial(
             run_async,
@@ -300,7 +300,9 @@ def _refuse_changes(study: Study, items: list[Item], may_grow: bool) -> int:
                 break
             item = items[number - 1]
             if item.prompt != stored.prompt:
-                raise Conflict(f"{start} prompt {number} has changed: choose another study_name for {cut(item.prompt)}")
+                raise Conflict(
+                    f"{start} prompt {number} has changed: choose another study_name for {shorten(item.prompt)}"
+                )
             for arm, output in item.outputs.items():
                 if stored.outputs.get(arm) != output:
                     raise Conflict(
@@ -309,7 +311,7 @@ def _refuse_changes(study: Study, items: list[Item], may_grow: bool) -> int:
         number = found[-1][0]
     if number > len(items) or (number < len(items) and not may_grow):
         raise Conflict(
-            f"{start} it has {counted(number, 'prompt')}, and {len(items)} were given: choose another study_name"
+            f"{start} it has {format_count(number, 'prompt')}, and {len(items)} were given: choose another study_name"
         )
     return number
 
@@ -333,7 +335,7 @@ def _keep_functions(connection: sa.Connection, *, study: Study, functions: Mappi
 
 async def _produce(study: Study, producers: Mapping[str, Producer], concurrency: int, stop: threading.Event) -> None:
     """Call each candidate's function for the prompts whose outputs the study does not have yet, until `stop`."""
-    missing = [one for one in await asyncio.to_thread(lacking, study) if one.arm in producers]
+    missing = [one for one in await asyncio.to_thread(find_lacking, study) if one.arm in producers]
     if not missing:
         return
     limit, failures = asyncio.Semaphore(concurrency), list[JudgeError]()
@@ -343,9 +345,9 @@ async def _produce(study: Study, producers: Mapping[str, Producer], concurrency:
             async with limit:
                 if stop.is_set() or failures:
                     return
-                tried = await attempted(partial(_called, producers[arm], prompt, threads))
+                tried = await attempt_call(partial(_call_producer, producers[arm], prompt, threads))
                 if tried.failure is not None:  # what is in progress is kept
-                    why = f"{arm!r} has no output for prompt {number}, {cut(prompt)}: {tried.failure}"
+                    why = f"{arm!r} has no output for prompt {number}, {shorten(prompt)}: {tried.failure}"
                     failures.append(JudgeError(why))
                     return
                 output = output_of(tried.value, f"the output of {arm!r} for prompt {number}")
@@ -363,7 +365,7 @@ async def _produce(study: Study, producers: Mapping[str, Producer], concurrency:
         raise failures[0]
 
 
-async def _called(function: Producer, prompt: str, threads: Executor) -> object:
+async def _call_producer(function: Producer, prompt: str, threads: Executor) -> object:
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
         found = function(prompt)
     else:

@@ -50,7 +50,7 @@ class Budget:
 
     def limit_of(self, calls: int) -> Literal["max_calls", "max_cost"] | None:
         """Return the limit that so many calls more would exceed; None if there is none."""
-        needed = self._begun() + calls
+        needed = self._count_begun() + calls
         by_calls, by_cost = self._most_calls()
         return "max_calls" if needed > by_calls else "max_cost" if needed > by_cost else None
 
@@ -62,7 +62,7 @@ class Budget:
             orders: How many calls each takes.
         """
         with self._lock:
-            allowed = int(min(most, (min(self._most_calls()) - self._begun()) / orders))
+            allowed = int(min(most, (min(self._most_calls()) - self._count_begun()) / orders))
             self._reserved = allowed * orders
         return allowed
 
@@ -73,7 +73,7 @@ class Budget:
     def claim(self) -> bool:
         """Claim a further call for a question in flight; returns whether the limits allow it."""
         with self._lock:
-            if self._begun() + self._reserved >= min(self._most_calls()):
+            if self._count_begun() + self._reserved >= min(self._most_calls()):
                 return False
             self._claimed += 1
         return True
@@ -87,7 +87,7 @@ class Budget:
         """The ledger has so many of the calls that were claimed."""
         self._released += calls
 
-    def _begun(self) -> int:
+    def _count_begun(self) -> int:
         return self._ledger.calls + self._claimed - self._released
 
     def _most_calls(self) -> tuple[float, float]:

@@ -13,15 +13,24 @@ import sqlalchemy as sa
 
 from ..checks import check_int
 from ..engine import loop
-from ..errors import Conflict, DamagedStudy, DeletedStudy, DuelsError, InvalidInput, StorageError, UnknownName, counted
+from ..errors import (
+    Conflict,
+    DamagedStudy,
+    DeletedStudy,
+    DuelsError,
+    InvalidInput,
+    StorageError,
+    UnknownName,
+    format_count,
+)
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..storage.database import DEFAULT
-from ..storage.database_errors import shown
-from ..storage.registry import existing_storage, open_storage
+from ..storage.database_errors import quote_url
+from ..storage.registry import find_storage, open_storage
 from ..storage.storage import Storage, StudyRow, Write
 from ..storage.tables import events, snapshots, studies, votes
-from ..votes.names import arm_names, composed, is_text
+from ..votes.names import arm_names, compose, is_text
 from ..votes.names import study_name as checked_name
 from . import log
 from .about import About
@@ -124,7 +133,7 @@ def create_study(
     horizon = None if horizon is None else check_int("horizon", horizon, 1)
     chosen.start(len(names), horizon)  # refuses a missing horizon
     seed = check_int("seed", seed, 0, 2**63 - 1)
-    lease = checked_lease(lease)
+    lease = check_lease(lease)
     store = open_storage(storage or DEFAULT)
     path = str(chosen.source) if chosen.source and str(chosen.source).endswith(".py") else None
     source = {} if path is None else {"source": path, "source_digest": digest_of_file(path)}
@@ -179,7 +188,7 @@ def notices(study: Study, policy: Policy) -> dict[str, str]:
     return known
 
 
-def checked_lease(lease: object) -> float:
+def check_lease(lease: object) -> float:
     """Return the seconds until a duel without an answer expires, if they are a positive number.
 
     Raises:
@@ -247,8 +256,8 @@ def refuse_kind(row: StudyRow, tuning: bool) -> None:
     """
     if row.is_tuning and not tuning:
         raise InvalidInput(
-            f"study {row.name!r} tunes {counted(len(row.settings['space']), 'parameter')} and has no arms to compare: "
-            "load it with duels.load_tuning, and see its best setting with study.best (duels best)"
+            f"study {row.name!r} tunes {format_count(len(row.settings['space']), 'parameter')} and has no arms to "
+            "compare: load it with duels.load_tuning, and see its best setting with study.best (duels best)"
         )
     if tuning and not row.is_tuning:
         raise InvalidInput(f"study {row.name!r} compares arms and tunes no parameters: load it with duels.load_study")
@@ -291,7 +300,7 @@ def find_row(study_name: str, storage: str | Storage | None = None) -> tuple[Sto
     """
     store = _storage_of(study_name, storage)
     with store.lock, store.translate_errors():
-        return store, _found(store, store.connection(), study_name)
+        return store, _find_or_refuse(store, store.connection(), study_name)
 
 
 def delete_study(study_name: str, storage: str | Storage | None = None) -> None:
@@ -312,7 +321,7 @@ def delete_study(study_name: str, storage: str | Storage | None = None) -> None:
 
 
 def _delete(connection: sa.Connection, *, store: Storage, name: str) -> int:
-    row = _found(store, connection, name)
+    row = _find_or_refuse(store, connection, name)
     store.flush(connection)
     for table in (snapshots, votes, events):
         connection.execute(sa.delete(table).where(table.c.study_id == row.id))
@@ -329,11 +338,11 @@ def list_studies(storage: str | Storage | None = None) -> list[StudyInfo]:
     Returns:
         One entry per study, oldest first.
     """
-    store = existing_storage(storage or DEFAULT)
+    store = find_storage(storage or DEFAULT)
     if store is None:
         return []
     with store.lock, store.translate_errors():
-        rows = store.listed(store.connection())
+        rows = store.list_studies(store.connection())
     found = []
     for row in rows:
         with suppress(DeletedStudy):  # meanwhile, by another process
@@ -356,7 +365,7 @@ def _info(study: Study) -> StudyInfo:
 def list_policies(storage: Storage) -> list[Policy]:
     """Return the built-in policies of a storage's studies on arms."""
     with storage.lock, storage.translate_errors():
-        rows = [row for row in storage.listed(storage.connection()) if not row.is_tuning]
+        rows = [row for row in storage.list_studies(storage.connection()) if not row.is_tuning]
     specs = sorted({row.policy for row in rows if "source" not in row.settings})
     found = []
     for spec in specs:
@@ -366,10 +375,10 @@ def list_policies(storage: Storage) -> list[Policy]:
 
 
 def _storage_of(study_name: str, storage: str | Storage | None) -> Storage:
-    store = existing_storage(storage or DEFAULT)
+    store = find_storage(storage or DEFAULT)
     if store is None:
         raise StorageError(
-            f"there is no database {shown(storage or DEFAULT)}, so no study {study_name!r}: create it with duels "
+            f"there is no database {quote_url(storage or DEFAULT)}, so no study {study_name!r}: create it with duels "
             f"create-study {shlex.quote(str(study_name))} …, or say where its database is (storage, --storage)"
         )
     return store
@@ -379,20 +388,20 @@ def _find(store: Storage, connection: sa.Connection, name: str) -> StudyRow | No
     """The study of that name, else one whose name is the same in composed form."""
     row = store.find(connection, name)
     if row is None and not name.isascii():
-        row = next((one for one in store.listed(connection) if composed(one.name) == composed(name)), None)
+        row = next((one for one in store.list_studies(connection) if compose(one.name) == compose(name)), None)
     return row
 
 
-def _found(store: Storage, connection: sa.Connection, name: str) -> StudyRow:
+def _find_or_refuse(store: Storage, connection: sa.Connection, name: str) -> StudyRow:
     row = _find(store, connection, name) if is_text(str(name)) and "\x00" not in str(name) else None
     if row is None:
-        raise UnknownName("study", name, [one.name for one in store.listed(connection)], "duels studies")
+        raise UnknownName("study", name, [one.name for one in store.list_studies(connection)], "duels studies")
     return row
 
 
 def _refuse_different(study: Study, names: list[str], goal: Mapping[str, object]) -> None:
     started = study.events(limit=1)[0].note["arms"]
-    if names not in (started, list(map(composed, started))):
+    if names not in (started, list(map(compose, started))):
         raise Conflict(f"study {study.name!r} exists with other arms ({', '.join(started)}): choose another name")
     own = goal_of(study.row.settings)._asdict()  # as it was created: `set_after` may have been called since
     own["about"] = study.goal.about

@@ -27,7 +27,7 @@ from ..policies.evidence import evidence as evidence_of
 from ..policies.evidence import log_closeness as log_closeness_of
 from .about import A_PERSON, NEW_ITEMS
 from .intervals import log_evidence
-from .tally import Bools, Floats, Ints, Tally, met
+from .tally import Bools, Floats, Ints, Tally, count_met
 
 LATER_SHARE, RARE_SHARE = 1 / 8, 1 / 32  # of δ: for arms added later, and for all pairs where arms have changed
 # Of δ, where people are known by name: for answers that are independent, and on the comparisons made once people come
@@ -56,19 +56,19 @@ def share_of(delta: float, tally: Tally, first: Ints | int, second: Ints | int) 
 def log_thresholds(tally: Tally, confidence: float = 0.95) -> Floats:
     """Return (K, K) float64: ln(1/δ′) of each pair, infinite on the diagonal."""
     with np.errstate(divide="ignore"):
-        return -np.log(share(1 - checked_confidence(confidence), tally))
+        return -np.log(share(1 - check_confidence(confidence), tally))
 
 
 def certainly_beats(tally: Tally, confidence: float = 0.95) -> Bools:
     """Return (K, K) bool: whether i beats j for certain; ties do not count, and retired arms are included."""
-    delta = 1 - checked_confidence(confidence)
-    first, second = _promising(tally, math.log(tally.started_with**2 / (2 * delta)))
+    delta = 1 - check_confidence(confidence)
+    first, second = _find_promising(tally, math.log(tally.started_with**2 / (2 * delta)))
     threshold = -np.log(share_of(delta, tally, first, second))
     known = log_evidence(tally.wins[first, second], losses_of(tally, first, second))
     return _pairs_where(len(tally.names), first, second, known >= threshold)
 
 
-def _promising(tally: Tally, log_level: float) -> tuple[Ints, Ints]:
+def _find_promising(tally: Tally, log_level: float) -> tuple[Ints, Ints]:
     """The pairs whose first arm leads by enough to reach this level at all; few do, see `is_certain`."""
     lead = tally.wins - (tally.wins.T if tally.open is None else tally.wins.T + tally.open)
     place = np.flatnonzero(lead >= max(log_level / LOG_2, 1.0))  # ln 2 · lead² ≥ level · n, and n ≥ lead
@@ -96,7 +96,7 @@ class Certainty:
     def __init__(self, tally: Tally, confidence: float, part: float = 1.0) -> None:
         self._tally, self._confidence, self._delta = tally, confidence, part * (1 - confidence)
         arms, start = len(tally.names), tally.started_with
-        first, second = self._leading()
+        first, second = self._find_leading()
         known = self.evidence(first, second)
         self.firm: Bools = _pairs_where(arms, first, second, known >= self.all_pairs_level(first, second))
         self.beats: Bools = _pairs_where(arms, first, second, known >= self.winner_level(first, second))
@@ -108,9 +108,9 @@ class Certainty:
         if tally.active.all() and arms == start > 1:
             self.losses = _pairs_where(arms, first, second, known >= self.no_winner_level())
 
-    def _leading(self) -> tuple[Ints, Ints]:
+    def _find_leading(self) -> tuple[Ints, Ints]:
         """The pairs that may be certain."""
-        return _promising(self._tally, self._start_level())
+        return _find_promising(self._tally, self._start_level())
 
     def evidence(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that the first arms of these pairs beat the second ones, as a logarithm."""
@@ -150,7 +150,7 @@ class Certainty:
             fit: (K,) bool: Which arms i to check; by default all.
         """
         tally, arms = self._tally, len(self._tally.names)
-        first, second = np.nonzero(met(tally) if fit is None else met(tally) * fit[:, None])
+        first, second = np.nonzero(count_met(tally) if fit is None else count_met(tally) * fit[:, None])
         known = self.closeness(first, second, margin)
         itself = np.eye(arms, dtype=bool)
         to_all = _either(_pairs_where(arms, first, second, known >= self.close_level(first, second)), itself)
@@ -166,7 +166,7 @@ class Certainty:
         """As `closeness`, of pairs with these counts."""
         return log_closeness(won, lost, tied, margin)
 
-    def missing(self, arm: int) -> Floats:
+    def missing_evidence(self, arm: int) -> Floats:
         """Return (K,) float64: how much more evidence an arm needs against each other one, as a logarithm."""
         others = np.arange(len(self._tally.names))
         first = np.full(len(others), arm)
@@ -302,7 +302,7 @@ class Settled:
         self._sure, self._alone = test.beats, test.firm
         self._done, self._firm = self._sure.copy(), self._alone.copy()
         if margin > 0:
-            first, second = np.nonzero(met(tally))
+            first, second = np.nonzero(count_met(tally))
             known = test.closeness(first, second, margin)
             self._done = _pairs_where(len(last), first, second, known >= test.close_level(first, second))
             self._firm = _pairs_where(len(last), first, second, known >= test.all_pairs_level(first, second))
@@ -449,7 +449,7 @@ def log_shortfall(wins: int, losses: int, ties: int, margin: float) -> float:
     return float(np.logaddexp.reduce(fortunes)) - math.log(len(stake))
 
 
-def checked_confidence(value: object) -> float:
+def check_confidence(value: object) -> float:
     """Return a confidence.
 
     Raises:
@@ -458,7 +458,7 @@ def checked_confidence(value: object) -> float:
     return _number("confidence", value, lambda number: 0 < number < 1, "above 0 and below 1, such as 0.95")
 
 
-def checked_margin(value: object) -> float:
+def check_margin(value: object) -> float:
     """Return a margin.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from ..errors import counted
+from ..errors import format_count
 from ..votes.columns import ANSWERS
 from .asking import Reply
 from .history import History
@@ -16,7 +16,7 @@ from .ledger import Ledger
 from .study import Study
 
 
-def unconfirmed(
+def find_unconfirmed(
     history: History, ledger: Ledger, judges: Collection[str | None] | None = None
 ) -> dict[int, str | None]:
     """Return the duels of active arms that a judge with an alarm has answered in one order only, and that judge.
@@ -28,7 +28,7 @@ def unconfirmed(
     """
     return {
         duel: judge
-        for duel, judge in ledger.unconfirmed().items()
+        for duel, judge in ledger.find_unconfirmed().items()
         if (judges is None or judge in judges)
         and duel not in history.forgotten
         and history.active[history.left[duel]]
@@ -50,7 +50,7 @@ def store_confirmation(
     """
     task, answer, history = reply.task, reply.answer.answer, study.current(connection)
     duel, judge, before = task.duel.id, task.judge, task.confirms
-    waits = duel in unconfirmed(history, ledger) and ANSWERS[history.answer[duel]] == before
+    waits = duel in find_unconfirmed(history, ledger) and ANSWERS[history.answer[duel]] == before
     note = note | ({"replies": [before, reply.second]} if waits else {})
     if waits and answer != before:
         study.undo_in(connection, duel=duel, blind=True)
@@ -64,4 +64,4 @@ def one_order_text(count: int) -> str | None:
     if not count:
         return None
     were = "were" if count > 1 else "was"
-    return f"{counted(count, 'answer')} of a judge that prefers a side {were} given in one order only"
+    return f"{format_count(count, 'answer')} of a judge that prefers a side {were} given in one order only"

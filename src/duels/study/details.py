@@ -7,12 +7,12 @@ import numpy as np
 import sqlalchemy as sa
 
 from . import log
-from .answers import AnswerLog, AnswerTable, Counted, counted
+from .answers import AnswerLog, AnswerTable, Counted, copy_counted
 from .duels import iso_time
 from .history import History
 from .leaderboard import pair_rows
 from .study import Study
-from .tally import Tally, met
+from .tally import Tally, count_met
 
 MOST_PAIRS = 300  # the API's preferences have all of them
 MOST_OPEN = 100
@@ -47,7 +47,7 @@ def list_details(study: Study, known: AnswerLog | None = None) -> Json:
     """
     moment = study.read(_copy_moment)
     answers = (known or AnswerLog()).follow(study, moment.counted)
-    duels = np.triu(met(moment.tally), 1)
+    duels = np.triu(count_met(moment.tally), 1)
     first, second = np.nonzero(duels)
     most = np.argsort(-duels[first, second], kind="stable")[:MOST_PAIRS]
     confidence, arms = study.goal.confidence, len(moment.tally.names)
@@ -65,7 +65,7 @@ def list_details(study: Study, known: AnswerLog | None = None) -> Json:
 
 
 def _copy_moment(connection: sa.Connection, history: History) -> _Moment:
-    waiting = set(history.leased(log.clock()))
+    waiting = set(history.list_leased(log.clock()))
     questions = [
         {
             "id": duel,
@@ -77,7 +77,7 @@ def _copy_moment(connection: sa.Connection, history: History) -> _Moment:
         }
         for duel in islice(reversed(history.open), MOST_OPEN)
     ]
-    return _Moment(history.tally, counted(history), questions, len(history.open))
+    return _Moment(history.tally, copy_counted(history), questions, len(history.open))
 
 
 def _count_over_time(answers: AnswerTable, created: float) -> list[tuple[str, int]]:

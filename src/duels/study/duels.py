@@ -5,7 +5,7 @@ import operator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, shorten
 from ..votes.item_files import Output
 
 MOST_NOTE = 10_000  # characters
@@ -106,10 +106,10 @@ def duel_number(duel: object) -> int:
             return operator.index(number)  # type: ignore[arg-type]
     except TypeError:
         pass
-    raise InvalidInput(f"duel is {cut(duel)}: expected a Duel from ask, or its id")
+    raise InvalidInput(f"duel is {shorten(duel)}: expected a Duel from ask, or its id")
 
 
-def checked_note(note: object, cost: object) -> dict[str, object]:
+def check_note(note: object, cost: object) -> dict[str, object]:
     """Return what an answer's event keeps of a note and a cost.
 
     Raises:
@@ -118,11 +118,11 @@ def checked_note(note: object, cost: object) -> dict[str, object]:
     kept: dict[str, object] = {}
     if note is not None:
         if not isinstance(note, str) or len(note) > MOST_NOTE:
-            raise InvalidInput(f"note is {cut(note)}: expected a text of at most {MOST_NOTE:,} characters")
+            raise InvalidInput(f"note is {shorten(note)}: expected a text of at most {MOST_NOTE:,} characters")
         kept["note"] = note
     if cost is not None:
         if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
-            raise InvalidInput(f"cost is {cut(cost)}: expected a number of at least 0")
+            raise InvalidInput(f"cost is {shorten(cost)}: expected a number of at least 0")
         kept["cost"] = float(cost)
     return kept
 

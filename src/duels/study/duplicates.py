@@ -8,12 +8,12 @@ import sqlalchemy as sa
 
 from ..storage.batches import Packed, digest_of
 from ..storage.tables import events
-from ..votes.names import imported_name
+from ..votes.names import name_imported
 from ..votes.votes import NEVER, Votes
 from .log import Log
 
 
-def known_votes(given: Votes, there: Votes) -> np.ndarray:
+def find_known_votes(given: Votes, there: Votes) -> np.ndarray:
     """Return (n,) int64: how many votes of each row are among others; the sides of the arms do not matter.
 
     Equal votes are counted one by one: of a vote that is given twice and there once, the first is known. Votes without
@@ -66,7 +66,7 @@ def without(votes: Votes, known: np.ndarray) -> Votes:
 def was_imported(study: Log, packed: Packed) -> bool:
     """Return whether exactly these votes were imported into a study before; this also finds votes without a time."""
     kind = (events.c.study_id == study.id) & (events.c.kind == "import")
-    with study.storage.reading() as connection:
+    with study.storage.read_connection() as connection:
         notes = connection.execute(sa.select(events.c.note).where(kind)).scalars().all()
     digest = digest_of(packed.content)
     return any(json.loads(note)["digest"] == digest for note in notes)
@@ -76,7 +76,7 @@ def _numbers(votes: Votes, arms: dict[str, int], voters: dict[str, int]) -> tupl
     """Numbers for the names of its arms, and of its voters with 0 at the end, for none."""
     known = [] if votes.voters is None else votes.voters.names
     arm = [arms.setdefault(name, len(arms)) for name in votes.names]
-    return np.array(arm), np.array([*(voters.setdefault(imported_name(name), len(voters) + 1) for name in known), 0])
+    return np.array(arm), np.array([*(voters.setdefault(name_imported(name), len(voters) + 1) for name in known), 0])
 
 
 def _rows(

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import counted
+from ..errors import format_count
 from ..theory import kl
 from .certainty import Certainty, certainty_of
-from .tally import Bools, Ints, Tally, met, rank_arms
+from .tally import Bools, Ints, Tally, count_met, rank_arms
 
 MARGINS = tuple(percent / 100 for percent in range(1, 26))  # that are suggested
 MOST_PROMPTS = 1_000_000  # beyond, more prompts are no advice
@@ -92,7 +92,7 @@ def _can_end(tally: Tally, test: Certainty, left: Ints, margin: float) -> bool:
     lost_to = ((best >= level) & (won + to_come > lost) & (won >= lost)).reshape(size, size)
     if (lost_to & ~itself).any(axis=0).all():
         return True
-    complete = met(tally)[np.ix_(active, active)] + left[np.ix_(active, active)] >= (tally.items or 0)
+    complete = count_met(tally)[np.ix_(active, active)] + left[np.ix_(active, active)] >= (tally.items or 0)
     if tally.is_finite and complete[~itself].all():
         return True  # when everything is answered, the count decides
     if margin <= 0:
@@ -151,7 +151,7 @@ def _more_prompts(tally: Tally, test: Certainty, arm: int, other: int) -> int | 
         return None
     share = (won + 0.5) / (won + lost + 1)
     growth = float(kl(share, 0.5)) * (won + lost) / asked
-    needed = math.ceil(float(test.missing(arm)[other]) / growth)
+    needed = math.ceil(float(test.missing_evidence(arm)[other]) / growth)
     return max(needed, 1) if needed <= MOST_PROMPTS else None
 
 
@@ -206,5 +206,5 @@ def describe_power(tally: Tally, confidence: float) -> str:
     items, fewest = tally.items or 0, fewest_wins(tally, confidence)
     if fewest is None:
         least = least_prompts(tally, confidence)
-        return f"With {counted(items, 'prompt')} no winner can be shown: {least} at least."
+        return f"With {format_count(items, 'prompt')} no winner can be shown: {least} at least."
     return f"{items:,} prompts can show a winner that wins {fewest:,} of them or more against each other arm."

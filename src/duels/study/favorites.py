@@ -157,10 +157,10 @@ def _taste(cells: _Cells) -> float:
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if is_possible(middle) else (low, middle)
-    return _unattenuated(high)
+    return _undo_attenuation(high)
 
 
-def _unattenuated(taste: float) -> float:
+def _undo_attenuation(taste: float) -> float:
     """Return τ², of which the squares show only a part: shares hardly move any more where they are near 0 or 1.
 
     On a level pair the logit has the variance 2τ². With σ(x) ≈ Φ(x / √2.89), the share has the variance

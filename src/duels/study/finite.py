@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..policies.evidence import LOG_2, LOG_630
 from .certainty import Certainty, Settled
-from .tally import Bools, Floats, Ints, Tally, met
+from .tally import Bools, Floats, Ints, Tally, count_met
 
 
 def log_evidence_on_items(wins: npt.ArrayLike, losses: npt.ArrayLike, ties: npt.ArrayLike, items: int) -> Floats:
@@ -113,7 +113,7 @@ class OnTheseAnswers(Certainty):
 
     _least = -LOG_2
 
-    def _leading(self) -> tuple[Ints, Ints]:
+    def _find_leading(self) -> tuple[Ints, Ints]:
         first, second = np.nonzero(self._tally.wins > self._tally.wins.T)
         return first, second
 
@@ -145,10 +145,10 @@ class SettledOnAnswers(Settled):
     def __init__(self, tally: Tally, confidence: float, margin: float) -> None:
         super().__init__(tally, confidence, margin)
         self._items = tally.items or 0
-        asked = np.asarray(met(tally) >= self._items)
+        asked = np.asarray(count_met(tally) >= self._items)
         # Level: all items were asked, and i did not win more than it lost. Near: i is known not to be worse than j.
         self._level = np.asarray(asked & (tally.wins <= tally.wins.T))
-        first, second = np.nonzero(met(tally))
+        first, second = np.nonzero(count_met(tally))
         enough = (
             OnTheseAnswers(tally, confidence).closeness(first, second, margin)
             >= self._close_level[np.maximum(first, second)]

@@ -15,7 +15,7 @@ from ..storage.tables import studies
 from .about import COMPARISONS, THESE_PEOPLE
 from .log import Log
 from .record import Record
-from .verdict import listed
+from .verdict import join_names
 
 KEY = "given"  # in a study's settings
 
@@ -51,8 +51,8 @@ class Basis(NamedTuple):
             words
             for words, holds in (
                 ("answers were taken back", now.taken_back > self.taken_back),
-                (f"{listed(added)} {_were(added)} added" if added else "", bool(added)),
-                (f"{listed(retired)} {_were(retired)} retired" if retired else "", bool(retired)),
+                (f"{join_names(added)} {_were(added)} added" if added else "", bool(added)),
+                (f"{join_names(retired)} {_were(retired)} retired" if retired else "", bool(retired)),
                 ("prompts were removed", bool(before - after)),
                 ("prompts were added", bool(before and after - before)),
                 ("the margin was changed", now.margin != self.margin),
@@ -117,9 +117,8 @@ class Given(NamedTuple):
         }[self.kind]
         changes = self.basis.changes(now)
         if changes:
-            return (
-                f"After {self.answers:,} answers {what}. Since then {listed(changes, len(changes))}: it is open again."
-            )
+            since = join_names(changes, len(changes))
+            return f"After {self.answers:,} answers {what}. Since then {since}: it is open again."
         again = f"After {self.answers:,} answers {what}. It is open again"
         stays = self.kind == "winner" and now.strength not in (THESE_PEOPLE, COMPARISONS)
         if stays or void:
@@ -129,9 +128,9 @@ class Given(NamedTuple):
 
 def last_given(study: Log) -> Given | None:
     """Return the last verdict that people were shown; None if there was none."""
-    with study.storage.reading() as connection:
+    with study.storage.read_connection() as connection:
         settings = connection.execute(_settings(study)).scalar()
-    return _given_in(settings)
+    return _read_given(settings)
 
 
 def note_given(study: Log, given: Given) -> Given:
@@ -142,7 +141,7 @@ def note_given(study: Log, given: Given) -> Given:
 def _note(connection: sa.Connection, *, study: Log, given: Given) -> Given:
     study.current(connection)
     settings = json.loads(connection.execute(_settings(study)).scalar_one())
-    before = _given_in(json.dumps(settings))
+    before = _read_given(json.dumps(settings))
     if before is not None and before[:2] == given[:2]:
         return before
     changed = json.dumps(settings | {KEY: list(given)})
@@ -154,7 +153,7 @@ def _settings(study: Log) -> "sa.Select[Any]":
     return sa.select(studies.c.settings).where(studies.c.id == study.id)
 
 
-def _given_in(settings: str | None) -> Given | None:
+def _read_given(settings: str | None) -> Given | None:
     found = None if settings is None else json.loads(settings).get(KEY)
     if found is None:
         return None

@@ -23,8 +23,8 @@ from .pace import Pace, measure_pace
 from .record import LEFT, RIGHT
 from .standing import MOST_SHOWN, TOO_EARLY, Standing
 from .study import Study
-from .tally import Bools, LeaderboardRow, Tally, met
-from .verdict import Verdict, describe_answers, headline, listed
+from .tally import Bools, LeaderboardRow, Tally, count_met
+from .verdict import Verdict, describe_answers, headline, join_names
 
 MOST_ARMS = 200  # that are listed; the API has tables of all
 MAPPED = 30  # arms of the map of pairs
@@ -81,12 +81,12 @@ def look_at(study: Study, estimated: Standing | None = None) -> Glance:
             history.retired,
             measure_pace(history, log.clock()),
             basis_of(history),
-            _waiting(history),
+            _list_waiting(history),
         )
     )
     goal = study.goal
     verdict = look.verdict()
-    if estimated is None and 1 < tally.active.sum() <= MOST_SHOWN and met(tally).any():
+    if estimated is None and 1 < tally.active.sum() <= MOST_SHOWN and count_met(tally).any():
         estimated = look.standing(pace.answers_an_hour)
     shown = verdict.as_dict()
     table = leaderboard(tally, goal.confidence, verdict.named, verdict.winner)
@@ -153,7 +153,7 @@ def _ranks(ranks: list[int | None], certain: list[bool]) -> str:
     if len(known) == 1:
         return f"Only rank {known[0]:,} is certain."
     if len(known) <= MOST_NAMED:
-        return f"Only the ranks {listed([f'{rank:,}' for rank in known], MOST_NAMED)} are certain."
+        return f"Only the ranks {join_names([f'{rank:,}' for rank in known], MOST_NAMED)} are certain."
     return f"Only {len(known):,} of {len(ranks):,} ranks are certain."
 
 
@@ -171,7 +171,7 @@ def _map(tally: Tally, best: list[int], sure: Bools) -> Json:
     return {"arms": [tally.names[arm] for arm in best], "cells": cells}
 
 
-def _waiting(history: History) -> list[str]:
+def _list_waiting(history: History) -> list[str]:
     """The active arms that nobody is asked about, since they lack outputs for some items."""
     items = history.items
     if items is None or not items.size:
@@ -191,46 +191,45 @@ def _next(
 ) -> Json:
     """What to do now, in sentences for people who do not know statistics."""
     if retired:
-        return _said("The study is retired: it asks nothing more. Open questions can still be answered.")
+        return _make_next("The study is retired: it asks nothing more. Open questions can still be answered.")
     if verdict.kind == "winner" and goal.after == "rank":
         known = f"{sum(certain)} of {len(certain)} ranks {'is' if sum(certain) == 1 else 'are'} certain."
-        return _said(f"You can stop: {known}" if all(certain) else f"Go on until all ranks are certain: {known}")
+        return _make_next(f"You can stop: {known}" if all(certain) else f"Go on until all ranks are certain: {known}")
     if verdict.kind == "winner":
-        return _said("You can stop: the winner is known.")
+        return _make_next("You can stop: the winner is known.")
     if verdict.kind == "no condorcet winner":
-        return _said(
+        return _make_next(
             "You can stop: each arm is beaten by another one, so more answers will not find one that beats all. Choose "
             "by the ratings, or leave arms out."
         )
     if verdict.kind == "practically tied":
-        return _said("You can stop: closer than your margin is as good as equal.")
+        return _make_next("You can stop: closer than your margin is as good as equal.")
     if waiting:
         others = len(certain) - len(waiting)
         meanwhile = " Until then voters compare the other arms, and there is no winner." if others > 1 else ""
         its, one = ("its", "it") if len(waiting) == 1 else ("their", "them")
-        return _said(
-            f"{listed(waiting, MOST_NAMED)} {'waits' if len(waiting) == 1 else 'wait'} for {its} outputs: voters are "
-            f"asked about {one} when all items have {its} output. Upload {its} outputs under Items, or retire "
+        return _make_next(
+            f"{join_names(waiting, MOST_NAMED)} {'waits' if len(waiting) == 1 else 'wait'} for {its} outputs: voters "
+            f"are asked about {one} when all items have {its} output. Upload {its} outputs under Items, or retire "
             f"{one} under Settings.{meanwhile}"
         )
     if verdict.exhausted is not None:
-        return _said(f"No question that is left can bring a verdict. {verdict.exhausted}")
+        return _make_next(f"No question that is left can bring a verdict. {verdict.exhausted}")
     if not answers:
-        return _said("Nobody has voted yet. Create a voting link under Share, and send it to people.")
+        return _make_next("Nobody has voted yet. Create a voting link under Share, and send it to people.")
     if estimated is None:
-        return _said(
+        return _make_next(
             f"Go on: the verdict needs more answers. How many is not estimated for more than {MOST_SHOWN} arms."
         )
     if not estimated.answers_median:
         early = "Go on. " if estimated.reason == TOO_EARLY else ""
         why = estimated.reason or "Go on: the verdict needs more answers."
-        return _said(f"{early}{why} {_about_margin(estimated)}".strip())
+        return _make_next(f"{early}{why} {_about_margin(estimated)}".strip())
     most = estimated.answers_90
-    needed = (
-        f"{_rounded(estimated.answers_median)} more {'answer is' if estimated.answers_median == 1 else 'answers are'}"
-    )
+    median = estimated.answers_median
+    needed = f"{_format_rounded(median)} more {'answer is' if median == 1 else 'answers are'}"
     words = f"Go on: about {needed} likely needed"
-    words += f", and fewer than {_rounded(most)} in nine of ten studies like this." if most else "."
+    words += f", and fewer than {_format_rounded(most)} in nine of ten studies like this." if most else "."
     hours = estimated.hours_median
     until = None if hours is None or hours > 24 * 3650 else iso_time(log.clock() + 3600 * hours)
     words = f"{words} {_about_margin(estimated)}".strip()
@@ -312,7 +311,7 @@ def _sure(verdict: Verdict, estimated: Standing | None) -> str:
 
 def _leads(verdict: Verdict, leader: str, estimated: Standing | None) -> str:
     if verdict.level_with:
-        ranks = f"{listed([leader, *verdict.level_with])} share the first rank so far, but that may still change."
+        ranks = f"{join_names([leader, *verdict.level_with])} share the first rank so far, but that may still change."
     else:
         ranks = f"{leader} ranks first so far, but that may still change."
     chance = None if estimated is None else {one.arm: one.chance for one in estimated.chances}.get(leader)
@@ -327,9 +326,9 @@ def _percent(chance: float) -> str:
     return "more than 99 %" if chance > 0.99 else "less than 1 %" if chance < 0.01 else f"{percent(chance)} %"
 
 
-def _said(words: str) -> Json:
+def _make_next(words: str) -> Json:
     return {"words": words, "answers": None, "until": None, "last": None, "quiet": None}
 
 
-def _rounded(answers: int) -> str:
+def _format_rounded(answers: int) -> str:
     return f"{float(f'{answers:.2g}'):,.0f}"

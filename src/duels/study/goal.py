@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidInput
 from .about import NEW_ITEMS, THESE_ANSWERS, THESE_ITEMS, About, check_about
-from .certainty import checked_confidence, checked_margin
+from .certainty import check_confidence, check_margin
 from .leaderboard import RankRow, rank_rows
 from .tally import Tally
 from .verdict import Verdict, verdict
@@ -82,12 +82,12 @@ def new_goal(
     Raises:
         InvalidInput: If an argument is out of range.
     """
-    after, about = checked_after(after), check_about(about)
-    confidence, margin = checked_confidence(confidence), checked_margin(margin)
+    after, about = check_after(after), check_about(about)
+    confidence, margin = check_confidence(confidence), check_margin(margin)
     return Goal(confidence, margin, after, "halves" if margin > 0 else ties, about)
 
 
-def checked_after(after: str) -> str:
+def check_after(after: str) -> str:
     """Return what happens when the winner is known, if it is one of `AFTER`.
 
     Raises:

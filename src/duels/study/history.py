@@ -18,7 +18,7 @@ import numpy as np
 
 from ..engine import loop
 from ..errors import Conflict, DuelsError
-from ..files import packed_arrays
+from ..files import pack_arrays
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..storage.batches import Batch
@@ -148,20 +148,20 @@ class History(Record):
     def player(self) -> Player:
         """Return the policy's state after all answers about active arms; `is_ready` must be true."""
         assert self.is_ready
-        return self._entered()
+        return self._enter_player()
 
     @property
     def is_ready(self) -> bool:
         """Whether the policy's state is up to date, or can be brought up to date quickly."""
-        return not self._lent and self._is_quick(self._begun())
+        return not self._lent and self._is_quick(self._begin_player())
 
-    def _entered(self) -> Player:
-        player = self._begun()
-        self._enter(player, *self._waiting())
+    def _enter_player(self) -> Player:
+        player = self._begin_player()
+        self._enter(player, *self._waiting_answers())
         self._folded = len(self.answered)
         return player
 
-    def _begun(self) -> Player:
+    def _begin_player(self) -> Player:
         if self._player is None:
             self._player = Player(self.policy, len(self.places), self.row.horizon, self.row.seed)
         return self._player
@@ -182,9 +182,9 @@ class History(Record):
     @property
     def is_uncompiled(self) -> bool:
         """Whether the next question waits for the compiler."""
-        return self._begun().wants_compiling(self._compiles_first(self._begun()))
+        return self._begin_player().wants_compiling(self._compiles_first(self._begin_player()))
 
-    def _waiting(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _waiting_answers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The answers that the policy's state does not have yet."""
         missing = self.answered[self._folded :]
         return self._outcomes(missing) if missing else (NONE, NONE, NONE)
@@ -199,10 +199,10 @@ class History(Record):
 
     def lend(self) -> CatchUp | None:
         """Lend the policy's state to a thread that adds the missing answers; None if it is up to date."""
-        if self._lent or self._is_quick(self._begun()):
+        if self._lent or self._is_quick(self._begin_player()):
             return None
         self._lent = True
-        return CatchUp(self._begun(), *self._waiting(), len(self.answered), self._starts)
+        return CatchUp(self._begin_player(), *self._waiting_answers(), len(self.answered), self._starts)
 
     def take_back(self, work: CatchUp, done: bool) -> None:
         """Take back what was lent.
@@ -240,7 +240,7 @@ class History(Record):
         swapped = np.frombuffer(self.swapped, np.int8)[number] == 1
         outcome = np.where(swapped, 1.0 - outcome, outcome)
         if self.repeated:
-            entered = _mixed(self.shares(number), np.searchsorted(self.counted, number, side="right"))
+            entered = _mix_rows(self.shares(number), np.searchsorted(self.counted, number, side="right"))
             first, second, outcome = first[entered], second[entered], outcome[entered]
         if self.goal.ties == "skipped":
             told = (outcome != 0.5) | (first == second)  # a self-duel is no tie: time goes on
@@ -275,15 +275,15 @@ class History(Record):
         """
         if self.leaves_out(person):
             self._asked_last = None
-            return self.turned(*self._question_of(person, now, shared))
-        player = self._entered()
+            return self.next_swapped(*self._question_of(person, now, shared))
+        player = self._enter_player()
         last = self._asked_last
         # The scratch copy is extended while the same duels are open; a clock may have been set back.
         if last is not None and len(self.left) == self._asked_number + 1 and self._looked <= now < self._expiry:
             i, j = player.look_further(*last)
             self._questions.look_further(*last)
         else:
-            leased = self.leased(now)
+            leased = self.list_leased(now)
             first, second, _ = self.pairs(leased)
             i, j = player.look_ahead(first, second)
             self._looked, self._expiry = now, min((self.asked[duel] for duel in leased), default=now) + self.row.lease
@@ -291,7 +291,7 @@ class History(Record):
         self._expiry = min(self._expiry, now + self.row.lease, self._ahead - self.row.lease)
         i, j = self._questions.choose(i, j, now, allow_self, self.policy, player.t, person, shared)
         self._asked_last, self._asked_number = (i, j), len(self.left)
-        return self.turned(i, j)
+        return self.next_swapped(i, j)
 
     def leaves_out(self, person: int) -> bool:
         """Return whether the answers of a person are left out when the next question for that person is chosen.
@@ -316,7 +316,7 @@ class History(Record):
         )
         others._count_all(left, right, answer, -self.votes_of(mine))
         questions = Questions(others)
-        leased = self.leased(now)
+        leased = self.list_leased(now)
         questions.look_ahead(len(leased), *self.pairs(leased)[:2])
         return questions.choose_for(person, now, shared)
 
@@ -332,7 +332,7 @@ class History(Record):
         finally:
             self.items = items
 
-    def turned(self, i: int, j: int) -> tuple[int, int, int]:
+    def next_swapped(self, i: int, j: int) -> tuple[int, int, int]:
         """Return the next duel, if it is of the active arms in these places, as `question` does."""
         arms = list(self.places)
         swapped = self._questions.side()
@@ -359,7 +359,7 @@ class History(Record):
         """Copy the whole state.
 
         Returns:
-            A function that serialises the copy, which may take a while; it needs no lock.
+            A function that serializes the copy, which may take a while; it needs no lock.
         """
         plain: dict[str, object] = {
             "seq": self.seq,
@@ -391,10 +391,10 @@ class History(Record):
             plain["notes"] = self.notes.copy()
         player = None if self._lent or self._folded < len(self.answered) else self._player
         if player is not None and player.size <= LARGE:
-            saved = player.saved()
+            saved = player.save()
             plain |= {"t": saved.t, "coin": saved.coin, "code": loop.code_of(self.policy)}
             arrays |= {name: array.copy() for name, array in saved.arrays.items()}
-        return partial(_serialised, plain, arrays)
+        return partial(_serialize, plain, arrays)
 
     def restore(self, content: bytes) -> None:
         """Restore a snapshot.
@@ -459,7 +459,7 @@ class History(Record):
         return self.wins.nbytes + self.ties.nbytes + duels + notes + 100 * len(self.open) + player
 
 
-def _mixed(shares: np.ndarray, imports: np.ndarray) -> np.ndarray:
+def _mix_rows(shares: np.ndarray, imports: np.ndarray) -> np.ndarray:
     """Rows, each as often as its share. Adjacent rows of an import with shares above 1 are mixed evenly.
 
     Args:
@@ -477,8 +477,8 @@ def _mixed(shares: np.ndarray, imports: np.ndarray) -> np.ndarray:
     return np.asarray(row[np.lexsort((row, (within + 0.5) / shares[row], run[row]))])
 
 
-def _serialised(plain: dict[str, object], arrays: dict[str, np.ndarray]) -> bytes:
-    return packed_arrays(arrays | {"plain": np.frombuffer(json.dumps(plain).encode(), np.uint8)})
+def _serialize(plain: dict[str, object], arrays: dict[str, np.ndarray]) -> bytes:
+    return pack_arrays(arrays | {"plain": np.frombuffer(json.dumps(plain).encode(), np.uint8)})
 
 
 def digest_of_file(path: str) -> str | None:

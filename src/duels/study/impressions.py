@@ -12,7 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import InvalidInput, NotFound, cut
+from ..errors import InvalidInput, NotFound, shorten
 from ..ranking.interleaving import Method, find_live_method, infer, interleave
 from ..storage.storage import Write
 from ..storage.tables import impressions
@@ -75,7 +75,7 @@ def show_list(
 ) -> Write[Impression]:
     """Return what `Study.interleave` writes; see there for the arguments."""
     if not isinstance(rankings, Mapping):
-        raise InvalidInput(f"rankings is {cut(rankings)}: expected a dict from arms to their documents, best first")
+        raise InvalidInput(f"rankings is {shorten(rankings)}: expected a dict from arms to their documents, best first")
     documents = {arm: _as_documents(f"the ranking of {arm!r}", ranking) for arm, ranking in rankings.items()}
     length = check_int("length", length, 1, MOST_DOCUMENTS)
     wanted = ListRequest(documents, find_live_method(method), length, missing)
@@ -105,12 +105,13 @@ def impression_number(impression: Impression | int) -> int:
 def _as_documents(what: str, documents: Iterable[Any]) -> list[Document]:
     """As a list of what JSON returns unchanged; numpy's texts and numbers become Python's."""
     if isinstance(documents, str | Mapping) or not isinstance(documents, Iterable):
-        raise InvalidInput(f"{what} is {cut(documents)}: expected a list of documents")
+        raise InvalidInput(f"{what} is {shorten(documents)}: expected a list of documents")
     plain = [one.tolist() if isinstance(one, np.generic) else one for one in documents]
     for document in plain:
         if isinstance(document, bool) or not isinstance(document, str | int):
             raise InvalidInput(
-                f"{cut(document)} in {what} is not a document: expected a text or a whole number, such as hit['_id']"
+                f"{shorten(document)} in {what} is not a document: expected a text or a whole number, "
+                "such as hit['_id']"
             )
     return plain
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 import sqlalchemy as sa
 
-from ..errors import Conflict, InvalidInput, cut
+from ..errors import Conflict, InvalidInput, shorten
 from ..storage.batches import Packed, unpack_voters
 from ..storage.tables import events, invitations, keys
-from ..votes.names import LinkVoter, composed, voter_name
+from ..votes.names import LinkVoter, compose, voter_name
 from . import log
 from .answers import AnswerTable
 from .item_rows import rows
@@ -19,7 +19,7 @@ from .log import Log
 MOST = 200  # people who are invited at once
 
 
-def checked_names(names: Iterable[str]) -> list[str]:
+def check_names(names: Iterable[str]) -> list[str]:
     """Return the names of people to invite, with single blanks.
 
     Raises:
@@ -31,7 +31,7 @@ def checked_names(names: Iterable[str]) -> list[str]:
         raise InvalidInput(f"{len(named)} names were given: expected 1 to {MOST}, none of them empty")
     for name in named:
         if named.count(name) > 1:
-            raise InvalidInput(f"{cut(name)} is named twice: names must be unique, so add a surname or a number")
+            raise InvalidInput(f"{shorten(name)} is named twice: names must be unique, so add a surname or a number")
     return named
 
 
@@ -73,13 +73,13 @@ def give_link(connection: sa.Connection, old: int, key: int) -> None:
     connection.execute(sa.update(invitations).where(invitations.c.key_id == old).values(key_id=key))
 
 
-def invited_voter(connection: sa.Connection, key: int) -> LinkVoter | None:
+def find_invited_voter(connection: sa.Connection, key: int) -> LinkVoter | None:
     """Return who votes by a link; None if that person was forgotten or has another link."""
     found = rows(connection, "SELECT name FROM invitations WHERE key_id = ?", (key,))
     return LinkVoter(found[0][0]) if found else None
 
 
-def invited_names(connection: sa.Connection, study: int) -> dict[int, str]:
+def list_invited_names(connection: sa.Connection, study: int) -> dict[int, str]:
     """Return the names of all invited people of a study, by their links."""
     chosen = sa.select(invitations.c.key_id, invitations.c.name).where(invitations.c.study_id == study)
     return {int(row.key_id): str(row.name) for row in connection.execute(chosen.order_by(invitations.c.key_id))}
@@ -92,13 +92,13 @@ def refuse_invited(study: Log, connection: sa.Connection, voter: str | None) -> 
         Conflict: If that is so.
     """
     if voter is not None and not isinstance(voter, LinkVoter) and voter in _names(study, connection):
-        raise _taken(study, voter)
+        raise _refuse_taken(study, voter)
 
 
 def is_invited(study: Log, voter: str) -> bool:
     """Return whether a voter is somebody who was invited. Blocks."""
     with study.storage.lock, study.storage.translate_errors():
-        return not {voter, composed(voter)}.isdisjoint(invited_names(study.storage.connection(), study.id).values())
+        return not {voter, compose(voter)}.isdisjoint(list_invited_names(study.storage.connection(), study.id).values())
 
 
 def refuse_imported(study: Log, connection: sa.Connection, packed: Packed) -> None:
@@ -113,7 +113,7 @@ def refuse_imported(study: Log, connection: sa.Connection, packed: Packed) -> No
     if invited:
         for name in unpack_voters(packed.voters).names:
             if name in invited:
-                raise _taken(study, name)
+                raise _refuse_taken(study, name)
 
 
 def _names(study: Log, connection: sa.Connection) -> set[str]:
@@ -128,7 +128,7 @@ def _names(study: Log, connection: sa.Connection) -> set[str]:
     return study.storage.once(("invited", study.id), read)
 
 
-def _taken(study: Log, name: str) -> Conflict:
+def _refuse_taken(study: Log, name: str) -> Conflict:
     return Conflict(
         f"voter is {name!r}, who was invited to study {study.name!r} and votes through a link: choose another name"
     )

@@ -9,7 +9,7 @@ from ..checks import check_int
 from ..votes.item_files import Item, Output
 from .answers import AnswerTable
 from .item_results import ItemCounts, answers_by_item, arm_counts, comments_by_item, item_counts, leader_of
-from .item_rows import LARGEST, last_number, marks, no_item, read_tags, rows, stored_tags
+from .item_rows import LARGEST, last_number, marks, no_item, pack_tags, read_tags, rows
 from .log import Log
 
 Order = Literal["number", "answers", "disagreement", "comments"]
@@ -60,7 +60,7 @@ class ItemPage(NamedTuple):
     pages: int
 
 
-class Neighbours(NamedTuple):
+class Neighbors(NamedTuple):
     """The numbers of the items before and after one; None at the ends."""
 
     previous: int | None
@@ -89,7 +89,7 @@ def find_items(study: Log, search: str = "", tag: str | None = None) -> list[int
         search: A part of the prompt; empty for all.
         tag: A tag, exactly; None for all.
     """
-    with study.storage.reading() as connection:
+    with study.storage.read_connection() as connection:
         is_sqlite = connection.dialect.name == "sqlite"
         inside = "instr({}, ?) > 0" if is_sqlite else "strpos({}, ?) > 0"
         columns = "number" if tag is None else "number, tags"
@@ -101,7 +101,7 @@ def find_items(study: Log, search: str = "", tag: str | None = None) -> list[int
             tag is not None
         ):  # likely in the list, as it is written there; what is in quotes may be a part of another tag
             text += " AND " + inside.format("tags")
-            given.append((stored_tags([tag]) or "")[1:-1])
+            given.append((pack_tags([tag]) or "")[1:-1])
         found = rows(connection, f"{text} ORDER BY number", given)
     return [row[0] for row in found if tag is None or tag in read_tags(row[1])]
 
@@ -162,7 +162,7 @@ def rows_of(study: Log, table: AnswerTable, numbers: Sequence[int]) -> list[Item
     if not numbers:
         return []
     text = f"SELECT number, substr(prompt, 1, {SHOWN}), tags FROM items WHERE study_id = ? AND number IN "
-    with study.storage.reading() as connection:
+    with study.storage.read_connection() as connection:
         there = rows(connection, f"{text}({marks(numbers)})", (study.id, *numbers))
     known = {number: (prompt, read_tags(tags)) for number, prompt, tags in there}
     counts, arms = item_counts(table, numbers), arm_counts(table, numbers)
@@ -193,7 +193,7 @@ def count_fitting(study: Log, numbers: Sequence[int], most: int) -> int:
         return 0
     chosen = f"study_id = ? AND item IN ({marks(numbers)})"
     text = f"SELECT item, sum(length(content)) FROM outputs WHERE {chosen} GROUP BY item"
-    with study.storage.reading() as connection:
+    with study.storage.read_connection() as connection:
         sizes = {int(item): int(size) for item, size in rows(connection, text, (study.id, *numbers))}
     total = np.cumsum([sizes.get(number, 0) for number in numbers])
     return max(1, int(np.searchsorted(total, most, side="right")))
@@ -204,7 +204,7 @@ def items_with(study: Log, numbers: Sequence[int]) -> list[tuple[int, Item]]:
     if not numbers:
         return []
     within, values = f"({marks(numbers)})", (study.id, *numbers)
-    with study.storage.reading() as connection:
+    with study.storage.read_connection() as connection:
         there = rows(
             connection, f"SELECT number, prompt, tags FROM items WHERE study_id = ? AND number IN {within}", values
         )
@@ -217,7 +217,7 @@ def items_with(study: Log, numbers: Sequence[int]) -> list[tuple[int, Item]]:
     return list(found.items())
 
 
-def known_item(study: Log, number: int) -> Item:
+def get_item(study: Log, number: int) -> Item:
     """Return an item by its number.
 
     Raises:
@@ -229,7 +229,7 @@ def known_item(study: Log, number: int) -> Item:
     return found[0][1]
 
 
-def removed_items(study: Log, table: AnswerTable) -> RemovedItems:
+def count_removed_items(study: Log, table: AnswerTable) -> RemovedItems:
     """Return how many answers are about items that are not there any more."""
     counts = answers_by_item(table)
     there = np.array(find_items(study), np.int64)
@@ -239,16 +239,16 @@ def removed_items(study: Log, table: AnswerTable) -> RemovedItems:
 
 def was_removed(study: Log, number: int) -> bool:
     """Return whether an item had this number and is not there any more."""
-    with study.storage.reading() as connection:
+    with study.storage.read_connection() as connection:
         last = last_number(connection, study)
         there = rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number))
     return 1 <= number <= last and not there
 
 
-def missing_outputs(study: Log) -> dict[str, int]:
+def count_missing_outputs(study: Log) -> dict[str, int]:
     """Return how many items lack an output of each active arm that lacks any, in the order of the study's arms."""
     history = study.history()
-    with study.storage.reading() as connection:
+    with study.storage.read_connection() as connection:
         items = rows(connection, "SELECT count(*) FROM items WHERE study_id = ?", (study.id,))[0][0]
         found = rows(connection, "SELECT arm, count(*) FROM outputs WHERE study_id = ? GROUP BY arm", (study.id,))
     there: dict[str, int] = dict(found)
@@ -256,18 +256,18 @@ def missing_outputs(study: Log) -> dict[str, int]:
     return {arm: items - there.get(arm, 0) for arm in arms if there.get(arm, 0) < items}
 
 
-def neighbours(study: Log, number: int) -> Neighbours:
+def neighbors(study: Log, number: int) -> Neighbors:
     """Return the items before and after an item."""
     text = (
         "SELECT (SELECT max(number) FROM items WHERE study_id = ? AND number < ?), "
         "(SELECT min(number) FROM items WHERE study_id = ? AND number > ?)"
     )
-    with study.storage.reading() as connection:
-        return Neighbours(*rows(connection, text, (study.id, number, study.id, number))[0])
+    with study.storage.read_connection() as connection:
+        return Neighbors(*rows(connection, text, (study.id, number, study.id, number))[0])
 
 
 def tags_by_item(study: Log) -> dict[int, tuple[str, ...]]:
     """Return the tags of all items that have any, by number."""
     text = "SELECT number, tags FROM items WHERE study_id = ? AND tags IS NOT NULL ORDER BY number"
-    with study.storage.reading() as connection:
+    with study.storage.read_connection() as connection:
         return {number: read_tags(tags) for number, tags in rows(connection, text, (study.id,))}

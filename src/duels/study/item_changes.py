@@ -123,7 +123,7 @@ def _last_event(study: Log) -> int:
 
 
 def _shown(study: Log, number: int, after: int, last: int) -> bool:
-    with study.storage.reading() as connection:
+    with study.storage.read_connection() as connection:
         return _shown_in(connection, study.id, number, after, last)
 
 

@@ -143,7 +143,7 @@ def item_counts(table: AnswerTable, numbers: Sequence[int] | None = None) -> Ite
     others = of_pairs(np.where(known, 1, given)) - 1  # people besides the first
     by_item, _ = _groups(pair[by_voter][by_pair] // (arms * arms))
     contradictions, compared, others = (np.add.reduceat(one, by_item) for one in (contradictions, compared, others))
-    return ItemCounts(found, sizes[found], contradictions, compared, _bound(contradictions, compared, others))
+    return ItemCounts(found, sizes[found], contradictions, compared, _order_bound(contradictions, compared, others))
 
 
 def _runs(ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -158,7 +158,7 @@ def _groups(ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return starts, np.diff(np.append(starts, len(ordered)))
 
 
-def _bound(contradictions: np.ndarray, compared: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _order_bound(contradictions: np.ndarray, compared: np.ndarray, others: np.ndarray) -> np.ndarray:
     """What items are ordered by, so that one split does not come before many.
 
     It is Wilson's lower bound of the share, as if each person after the first had been compared once. A share above ½
@@ -172,9 +172,9 @@ def _bound(contradictions: np.ndarray, compared: np.ndarray, others: np.ndarray)
 
 def wilson(share: np.ndarray, n: np.ndarray, z: float = Z_95) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of Wilson's interval for a share of n answers; half a win for a tie makes it a bit too wide."""
-    centre, scale = share + z * z / (2 * n), 1 + z * z / n
+    center, scale = share + z * z / (2 * n), 1 + z * z / n
     spread = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return np.maximum((centre - spread) / scale, 0.0), np.minimum((centre + spread) / scale, 1.0)
+    return np.maximum((center - spread) / scale, 0.0), np.minimum((center + spread) / scale, 1.0)
 
 
 def answers_by_item(table: AnswerTable) -> np.ndarray:

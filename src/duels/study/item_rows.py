@@ -9,9 +9,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
 
-from ..errors import Conflict, InvalidInput, NotFound, cut
+from ..errors import Conflict, InvalidInput, NotFound, shorten
 from ..votes.item_files import Item
-from ..votes.item_tables import listed
+from ..votes.item_tables import join_names
 from ..votes.names import place_of
 from .about import THESE_ANSWERS
 from .log import Log
@@ -36,12 +36,12 @@ def names_of_arms(connection: sa.Connection, study: Log, items: Sequence[Item]) 
     unknown = [arm for arm in arms if arm not in known]
     if unknown:
         raise InvalidInput(
-            f"the items have outputs of arms that study {study.name!r} does not have: {listed(unknown)}; "
+            f"the items have outputs of arms that study {study.name!r} does not have: {join_names(unknown)}; "
             "add them with add_arm first, or leave them out"
         )
     for number, item in enumerate(items, 1):
         if len({known[arm] for arm in item.outputs}) < len(item.outputs):
-            raise InvalidInput(f"item {number} has two outputs of one arm: {listed(list(item.outputs))}")
+            raise InvalidInput(f"item {number} has two outputs of one arm: {join_names(list(item.outputs))}")
     return known
 
 
@@ -50,7 +50,7 @@ def insert_items(
 ) -> None:
     """Store items with the numbers from `start` on, and their arms by these names."""
     key = study.id
-    prompts = [(key, number, item.prompt, stored_tags(item.tags)) for number, item in enumerate(items, start)]
+    prompts = [(key, number, item.prompt, pack_tags(item.tags)) for number, item in enumerate(items, start)]
     outputs = [
         (number, names[arm], *output)
         for number, item in enumerate(items, start)
@@ -84,19 +84,21 @@ def match_items(
             new.append(item)
             continue
         number, tags = there[prompt][met[prompt] - 1]
-        more += _lacking(connection, study, number, item, names)
+        more += _find_lacking(connection, study, number, item, names)
         if further := [tag for tag in item.tags if tag not in tags]:
             tags_of[number] = (*tags, *further)
     for item in new:
         if len(item.outputs) < 2:
             raise InvalidInput(
-                f"study {study.name!r} has no item with the prompt {cut(item.prompt, 60)}, so it needs outputs of at "
-                f"least two arms: found that of {listed(item.outputs)}"
+                f"study {study.name!r} has no item with the prompt {shorten(item.prompt, 60)}, so it needs outputs of "
+                f"at least two arms: found that of {join_names(item.outputs)}"
             )
     return new, more, tags_of
 
 
-def _lacking(connection: sa.Connection, study: Log, number: int, item: Item, names: Mapping[str, str]) -> list[Row]:
+def _find_lacking(
+    connection: sa.Connection, study: Log, number: int, item: Item, names: Mapping[str, str]
+) -> list[Row]:
     """The outputs of an item that the one with this number does not have yet."""
     known: dict[str, str] = dict(
         rows(connection, "SELECT arm, content FROM outputs WHERE study_id = ? AND item = ?", (study.id, number))
@@ -104,8 +106,8 @@ def _lacking(connection: sa.Connection, study: Log, number: int, item: Item, nam
     for arm, output in item.outputs.items():
         if known.get(names[arm], output.content) != output.content:
             raise Conflict(
-                f"item {number} of study {study.name!r}, {cut(item.prompt, 60)}, has another output of arm {arm!r}: "
-                "replace the item, or leave this output out"
+                f"item {number} of study {study.name!r}, {shorten(item.prompt, 60)}, has another output of arm "
+                f"{arm!r}: replace the item, or leave this output out"
             )
     return [(number, names[arm], *output) for arm, output in item.outputs.items() if names[arm] not in known]
 
@@ -126,7 +128,7 @@ def write_tags(connection: sa.Connection, study: Log, tags: Mapping[int, Sequenc
     """Replace the tags of items, by number."""
     for number, some in tags.items():
         text = "UPDATE items SET tags = ? WHERE study_id = ? AND number = ?"
-        execute(connection, text, (stored_tags(some), study.id, number))
+        execute(connection, text, (pack_tags(some), study.id, number))
 
 
 def delete_item(connection: sa.Connection, study: Log, number: int) -> None:
@@ -179,7 +181,7 @@ def no_item(study: Log, number: int) -> NotFound:
     return NotFound(f"study {study.name!r} has no item {number}: it may have been removed")
 
 
-def stored_tags(tags: Iterable[str]) -> str | None:
+def pack_tags(tags: Iterable[str]) -> str | None:
     """Return tags as the database has them: JSON, or None if there are none."""
     return json.dumps(list(tags), ensure_ascii=False) if tags else None
 
@@ -233,14 +235,14 @@ def rows(connection: sa.Connection, text: str, values: Sequence[object]) -> list
 def execute(connection: sa.Connection, text: str, values: Sequence[object]) -> DBAPICursor:
     """Run a statement directly on the driver, which is faster: every question needs a few of these."""
     cursor = connection.connection.cursor()
-    cursor.execute(_marked(connection, text), values)
+    cursor.execute(_add_marks(connection, text), values)
     return cursor
 
 
 def execute_many(connection: sa.Connection, text: str, values: Sequence[Sequence[object]]) -> None:
     """Run a statement for each of these values."""
-    connection.connection.cursor().executemany(_marked(connection, text), values)
+    connection.connection.cursor().executemany(_add_marks(connection, text), values)
 
 
-def _marked(connection: sa.Connection, text: str) -> str:
+def _add_marks(connection: sa.Connection, text: str) -> str:
     return text if connection.dialect.name == "sqlite" else text.replace("?", "%s")

@@ -132,7 +132,7 @@ class Lacking(NamedTuple):
     prompt: str
 
 
-def lacking(study: Log) -> list[Lacking]:
+def find_lacking(study: Log) -> list[Lacking]:
     """Return the outputs of active arms that a study's items do not have, by item."""
     prompts = read(study, "SELECT number, prompt FROM items WHERE study_id = ? ORDER BY number", (study.id,))
     there = {*read(study, "SELECT item, arm FROM outputs WHERE study_id = ?", (study.id,))}
@@ -169,7 +169,7 @@ def list_items(study: Log, after: int = 0, limit: int = 50) -> list[tuple[int, I
         limit: How many to return, 1,000 at most.
     """
     after, limit = check_int("after", after, 0, LARGEST), check_int("limit", limit, 1, 1_000)
-    return _listed(study, after, limit, None)
+    return _list_items(study, after, limit, None)
 
 
 def item_of(study: Log, number: int, arms: Iterable[str] | None = None) -> Item:
@@ -184,13 +184,13 @@ def item_of(study: Log, number: int, arms: Iterable[str] | None = None) -> Item:
         InvalidInput: If there is no such item.
     """
     number = check_int("number", number, 1, LARGEST)
-    found = _listed(study, number - 1, 1, None if arms is None else list(arms))
+    found = _list_items(study, number - 1, 1, None if arms is None else list(arms))
     if not found or found[0][0] != number:
         raise InvalidInput(f"study {study.name!r} has no item {number}: see list_items for those it has")
     return found[0][1]
 
 
-def _listed(study: Log, after: int, limit: int, arms: Sequence[str] | None) -> list[tuple[int, Item]]:
+def _list_items(study: Log, after: int, limit: int, arms: Sequence[str] | None) -> list[tuple[int, Item]]:
     key, only = study.id, "" if arms is None else f" AND arm IN ({marks(arms)})"
     prompts = "SELECT number, prompt, tags FROM items WHERE study_id = ? AND number > ? ORDER BY number LIMIT ?"
     outputs = f"SELECT item, arm, kind, content FROM outputs WHERE study_id = ? AND item BETWEEN ? AND ?{only}"
@@ -269,11 +269,11 @@ def find_item_set(connection: sa.Connection, study: Log) -> ItemSet:
     lacking = [arm for arm, active in enumerate(history.active) if active and arm not in ready]
     able = [arm for arm, active in enumerate(history.active) if active and arm in ready]
     if not history.left and lacking and (len(able) < 2 or history.goal.about == THESE_ANSWERS):
-        raise _lacking_output(connection, study, history.names[lacking[0]], numbers)
+        raise _refuse_lacking(connection, study, history.names[lacking[0]], numbers)
     return ItemSet(numbers, ready)
 
 
-def _lacking_output(connection: sa.Connection, study: Log, arm: str, numbers: Sequence[int]) -> LackingOutputs:
+def _refuse_lacking(connection: sa.Connection, study: Log, arm: str, numbers: Sequence[int]) -> LackingOutputs:
     without = sorted(set(numbers) - _with_both(connection, study.id, [arm]))
     return LackingOutputs(
         f"item {without[0]} of study {study.name!r} has no output of arm {arm!r}: arms are compared on the same items; "

@@ -48,7 +48,7 @@ class Judges(NamedTuple):
 
 def activity_of(ledger: Ledger) -> Judges:
     """Return what a ledger holds."""
-    return Judges(*ledger.spent(), ledger.positions(), ledger.repeatability(), ledger.agreements())
+    return Judges(*ledger.total(), ledger.positions(), ledger.repeatability(), ledger.agreements())
 
 
 def follow(log: Log, ledger: Ledger) -> Ledger:
@@ -80,5 +80,5 @@ def follow(log: Log, ledger: Ledger) -> Ledger:
 def _rows(log: Log, after: int, last: int, which: sa.ColumnElement[bool]) -> list[Event]:
     columns = [events.c[name] for name in EVENT_COLUMNS]
     new = sa.and_(events.c.study_id == log.id, events.c.seq > after, events.c.seq <= last)
-    with log.storage.reading() as connection:
+    with log.storage.read_connection() as connection:
         return [Event(*row) for row in connection.execute(sa.select(*columns).where(new, which).order_by(events.c.seq))]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import percent
 from ..rating.connected import Shares, expected_shares
-from .certainty import certainly_beats, checked_confidence, share_of
+from .certainty import certainly_beats, check_confidence, share_of
 from .intervals import distinct_intervals, log_evidence
 from .tally import (
     Bools,
@@ -18,7 +18,7 @@ from .tally import (
     PairRow,
     Ranking,
     Tally,
-    met,
+    count_met,
     rank_arms,
 )
 
@@ -106,7 +106,7 @@ def leaderboard(
         winner: The same, if it is a winner.
     """
     ranking = rank_arms(tally, named)
-    rows = _rows(tally, ranking, checked_confidence(confidence), winner)
+    rows = _rows(tally, ranking, check_confidence(confidence), winner)
     return Leaderboard(rows, ranking.describe(tally.names))
 
 
@@ -118,7 +118,7 @@ def _rows(tally: Tally, ranking: Ranking, confidence: float, winner: str | None)
         "share": shares.share,
         "lower": shares.lower,
         "upper": shares.upper,
-        "answers": met(tally).sum(axis=1),
+        "answers": count_met(tally).sum(axis=1),
         "wins": tally.wins.sum(axis=1),
         "losses": tally.wins.sum(axis=0),
         "ties": tally.ties.sum(axis=1),
@@ -243,7 +243,7 @@ def pair_rows(tally: Tally, first: Ints, second: Ints, confidence: float = 0.95)
     wins, losses, ties = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
     n, nothing = wins + losses + ties, np.array(None)
     share_of_wins = np.where(n > 0, (wins + ties / 2) / np.maximum(n, 1), nothing)
-    delta = share_of(1 - checked_confidence(confidence), tally, first, second)
+    delta = share_of(1 - check_confidence(confidence), tally, first, second)
     certain_now = log_evidence(wins, losses) >= -np.log(delta)
     better = np.where(wins > losses, "first", np.where(wins < losses, "second", nothing))
     certain_winner = np.where(certain_now, better, nothing)

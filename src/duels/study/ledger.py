@@ -191,7 +191,7 @@ class Ledger:
         """Return whether a duel has no answer of a judge yet, so that its coin has not counted for a side."""
         return duel not in self._first
 
-    def unconfirmed(self) -> dict[int, str | None]:
+    def find_unconfirmed(self) -> dict[int, str | None]:
         """Return what judges with an alarm answered left or right in one order only: the duel and the judge.
 
         Those that no run asks in the other order now come first.
@@ -200,7 +200,7 @@ class Ledger:
         found = {duel: judge for judge in biased for duel in self._one_order.get(judge, ())}
         return dict(sorted(found.items(), key=lambda one: (one[0] in self.confirming, one[0])))
 
-    def spent(self) -> Spent:
+    def total(self) -> Spent:
         """Return the totals."""
         unstored = self.calls - self._stored
         about = self._repeats, self._second_opinions, self._identical

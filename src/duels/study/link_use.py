@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from ..storage.tables import events, link_votes, voters
 from ..votes.names import link_voter
 from .answers import AnswerTable
-from .invitations import invited_names
+from .invitations import list_invited_names
 from .log import Log
 from .record import OPEN, SKIP
 
@@ -30,7 +30,7 @@ def links_of_voters(connection: sa.Connection, study: int) -> dict[str, int]:
     """Return the link of each voter by the voter's name, for all who vote through links."""
     chosen = sa.select(voters.c.number, voters.c.key_id).where(voters.c.study_id == study, voters.c.key_id.is_not(None))
     found = {str(link_voter(number)): int(key) for number, key in connection.execute(chosen)}
-    return found | {name: key for key, name in invited_names(connection, study).items()}
+    return found | {name: key for key, name in list_invited_names(connection, study).items()}
 
 
 def link_use(table: AnswerTable, links: dict[str, int]) -> dict[int, LinkUse]:

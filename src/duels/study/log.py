@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ..engine import loop
 from ..errors import DamagedStudy, DeletedStudy, InvalidInput, StorageError
 from ..policies import Policy
-from ..storage.batches import Batch, Voters, stored, unpack, unpack_voters
+from ..storage.batches import Batch, Voters, read_stored, unpack, unpack_voters
 from ..storage.storage import Event, EventRow, NotReady, Storage, StudyRow, Write
 from ..storage.tables import events, snapshots, studies
 from ..votes.columns import ANSWERS, OTHER_WORDS, WORDS, plain
@@ -22,7 +22,7 @@ from .duels import Asked, LogEntry, duel_number, iso_time
 from .history import History
 from .people import NOBODY
 from .player import Player
-from .record import TIE, chained, next_event
+from .record import TIE, chain_digest, next_event
 
 SNAPSHOT_EVERY = 20_000  # events, and a twenty-fifth of the log
 PAGE = 4_000  # events to apply while others wait …
@@ -96,7 +96,7 @@ class Log:
             NotReady: If the study must be loaded first.
         """
         storage, key = self._storage, self._row.id
-        history = self._loaded() if storage.is_current(key) else None  # by an earlier operation of this commit
+        history = self._get_loaded() if storage.is_current(key) else None  # by an earlier operation of this commit
         if history is not None:
             return self._of_this_study(history)
         storage.flush(connection)
@@ -114,18 +114,18 @@ class Log:
             raise NotReady(self._row.id, self._catch_up)
         return history.player()
 
-    def _loaded(self) -> History | None:
+    def _get_loaded(self) -> History | None:
         return cast("History | None", self._storage.histories.get(self._row.id))
 
     def _caught_up(self, connection: sa.Connection) -> History:
         """Apply a page of events; `NotReady` if there are more, or a snapshot to start from."""
         histories, key = self._storage.histories, self._row.id
-        history = self._loaded()
+        history = self._get_loaded()
         if history is None:
             self._refuse_other_study(connection)
             if _has_snapshot(connection, key):
                 raise NotReady(key, self._restore)
-            history = self._begun()
+            history = self._begin_history()
         else:
             self._of_this_study(history)
             histories.move_to_end(key)
@@ -133,7 +133,7 @@ class Log:
         rows = self._storage.read_events(connection, key, history.seq, PAGE)
         page = rows[: _length(rows)]
         try:
-            history.apply(page, lambda seq: stored(connection, key, seq)[0])
+            history.apply(page, lambda seq: read_stored(connection, key, seq)[0])
         except BaseException:
             histories.pop(key, None)
             raise
@@ -146,7 +146,7 @@ class Log:
             raise NotReady(key)
         return history
 
-    def _begun(self) -> History:
+    def _begin_history(self) -> History:
         history = History(self._row, self._policy)
         history.compiles = self._storage.compile is not None
         history.policy_files = self._storage.policy_files
@@ -154,12 +154,12 @@ class Log:
 
     def _restore(self) -> None:
         """Load the snapshot while nobody waits; start with an empty history if no snapshot can be read."""
-        with self._storage.histories.preparing(self._row.id):
+        with self._storage.histories.lock_for(self._row.id):
             if self._row.id in self._storage.histories:
                 return
             generation = self._storage.generation
-            with self._storage.reading() as connection:
-                history = self._from_snapshot(connection) or self._begun()
+            with self._storage.read_connection() as connection:
+                history = self._from_snapshot(connection) or self._begin_history()
             history.note_snapshot()
             with self._storage.lock:
                 replaced = self._storage.is_gone or self._storage.generation != generation
@@ -169,7 +169,7 @@ class Log:
     def _of_this_study(self, history: History) -> History:
         """The same history, if it is this study's: in a database that was replaced, another study may have its id."""
         if (history.row.name, history.row.created) != (self._row.name, self._row.created):
-            raise self._replaced()
+            raise self._refuse_replaced()
         return history
 
     def _refuse_other_study(self, connection: sa.Connection) -> None:
@@ -178,11 +178,11 @@ class Log:
         if found is None:
             raise DeletedStudy(f"study {self.name!r} was deleted")
         if tuple(found) != (self._row.name, self._row.created):
-            raise self._replaced()
+            raise self._refuse_replaced()
         if "damaged" in self._row.settings:
             raise DamagedStudy(f"study {self.name!r} is not what was written: {self._row.settings['damaged']}")
 
-    def _replaced(self) -> StorageError:
+    def _refuse_replaced(self) -> StorageError:
         return StorageError(
             f"study {self.name!r} no longer exists: its database was removed or replaced while it was in use; "
             "nothing was written; load the study again"
@@ -198,7 +198,7 @@ class Log:
             raise DamagedStudy(
                 f"event {row.seq} of study {self.name!r} is not what was written, or gone: it was tampered with"
             )
-        history = self._begun()
+        history = self._begin_history()
         try:
             history.restore(row.content)
         except Exception:  # damaged; the log has everything
@@ -223,9 +223,9 @@ class Log:
 
     def _catch_up(self) -> None:
         """Bring the policy's state up to date while nobody waits; compile it where that pays."""
-        with self._storage.histories.preparing(self._row.id):
+        with self._storage.histories.lock_for(self._row.id):
             with self._storage.lock:
-                history = self._loaded()
+                history = self._get_loaded()
                 work = None if history is None else history.lend()
             if history is None or work is None:
                 return
@@ -243,11 +243,11 @@ class Log:
         """The log up to an event; every digest is checked, and nobody waits for it."""
         digest, done = "", 0
         while done < last:
-            with self._storage.reading() as connection:
+            with self._storage.read_connection() as connection:
                 page = self._storage.read_events(connection, self._row.id, done, min(PAGE, last - done))
             for row in page:
                 event = Event(*row)
-                done, digest = done + 1, chained(digest, event)
+                done, digest = done + 1, chain_digest(digest, event)
                 if (event.seq, event.digest) != (done, digest):
                     raise DamagedStudy(
                         f"event {done} of study {self.name!r} is not what was written: it was tampered with"
@@ -258,21 +258,21 @@ class Log:
                     f"the log of study {self.name!r} ends after event {done}: it was deleted, or cut off"
                 )
 
-    def imported(self, seq: int, note: str | None) -> Imported:
+    def read_imported(self, seq: int, note: str | None) -> Imported:
         """Return the votes of an import event, and who gave them.
 
         Args:
             seq: The event's number.
             note: Its note.
         """
-        with self._storage.reading() as connection:
-            content, named = stored(connection, self._row.id, seq)
+        with self._storage.read_connection() as connection:
+            content, named = read_stored(connection, self._row.id, seq)
         batch = unpack(content, json.loads(note or "{}"), f"the votes of event {seq} of {self.name!r}")
         return Imported(batch, None if named is None else unpack_voters(named))
 
-    def _stored_votes(self, seq: int) -> bytes | None:
-        with self._storage.reading() as connection:
-            return stored(connection, self._row.id, seq)[0]
+    def _read_stored_votes(self, seq: int) -> bytes | None:
+        with self._storage.read_connection() as connection:
+            return read_stored(connection, self._row.id, seq)[0]
 
     def check(self) -> int:
         """Replay the whole log, and check every digest and that each question is the one the policy asks.
@@ -301,7 +301,7 @@ class Log:
                         f"event {event.seq} of study {self.name!r} asks what policy {self._row.policy} would not: "
                         "the log was tampered with"
                     )
-            replayed.apply([event], self._stored_votes)
+            replayed.apply([event], self._read_stored_votes)
         if not compare:
             warnings.warn(
                 f"the questions of study {self.name!r} were asked by another version of policy {self._row.policy}: the "
@@ -333,11 +333,11 @@ class Log:
     def _save(self) -> None:
         """Store a snapshot, from which the study loads faster. Others wait only while the state is copied."""
         with self._storage.lock:
-            history = self._loaded()
+            history = self._get_loaded()
             if history is None:
                 return
-            seq, digest, serialise = history.seq, history.digest, history.snapshot()
-        store = partial(self._store_snapshot, seq=seq, digest=digest, content=serialise())
+            seq, digest, serialize = history.seq, history.digest, history.snapshot()
+        store = partial(self._store_snapshot, seq=seq, digest=digest, content=serialize())
         self._storage.write(Write(store, self._row.id))
 
     def _store_snapshot(self, connection: sa.Connection, seq: int, digest: str, content: bytes) -> None:

@@ -86,7 +86,7 @@ class Look(NamedTuple):
             found = found if earlier.kind == "not yet" else with_effect(earlier, tally)
         if found.kind == "winner":
             winner = tally.names.index(found.winner or "")
-            return _with(found, missing=self._missing(winner), **self._reaches(winner))
+            return _with(found, missing=self._find_missing(winner), **self._reaches(winner))
         if found.kind == "not yet" and self.left is not None:
             margin = self.goal.margin if margin is None else margin
             exhausted = find_exhausted(tally, self.left, self.goal.confidence, margin)
@@ -140,7 +140,7 @@ class Look(NamedTuple):
             found["other_people"] = find_reach(given.left, given.right, given.answer, given.person, **settings)
         return found
 
-    def _missing(self, winner: int) -> Missing | None:
+    def _find_missing(self, winner: int) -> Missing | None:
         """The questions about the winner without an answer that counts, and whether it would win without them."""
         skipped, expired = self.skipped[winner], self.expired[winner]
         if not (skipped.any() or expired.any()):
@@ -187,7 +187,7 @@ def find_doubles(record: "Record") -> set[int]:
         for duel in record.fresh:
             later = record.later(duel)
             found.update(later)
-            counting = record.items.counting_at(duel, record.left[duel], record.right[duel])
+            counting = record.items.find_counting(duel, record.left[duel], record.right[duel])
             if counting is not None and counting not in later:
                 found.add(duel)
     return found

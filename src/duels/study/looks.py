@@ -81,7 +81,7 @@ def judge(looks: Looks, i: int, j: int) -> None:
     looks.done[i, j] = done
 
 
-def found(looks: Looks, i: int, j: int) -> int:
+def find_verdict(looks: Looks, i: int, j: int) -> int:
     """Kernel: the verdict after an answer to a duel of i and j: the winner, NO_WINNER, TIED − k, or NOT_YET."""
     arms = len(looks.ahead)
     for k in (i, j):

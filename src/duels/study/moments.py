@@ -98,10 +98,10 @@ class Moments:
         order = np.argsort(low * self._arms + high, kind="stable")
         low, high, moment = low[order], high[order], moment[order]
         is_first = np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1]))
-        won = _running(won[order], is_first, self.wins[low, high])
-        lost = _running(lost[order], is_first, self.wins[high, low])
-        tied = _running(tied[order], is_first, self.ties[low, high])
-        waiting = _running(waiting[order], is_first, np.zeros(len(low), np.int64))
+        won = _running_sums(won[order], is_first, self.wins[low, high])
+        lost = _running_sums(lost[order], is_first, self.wins[high, low])
+        tied = _running_sums(tied[order], is_first, self.ties[low, high])
+        waiting = _running_sums(waiting[order], is_first, np.zeros(len(low), np.int64))
         known = (
             (low, high, self._weigh(won, lost + waiting, tied)),
             (high, low, self._weigh(lost, won + waiting, tied)),
@@ -162,7 +162,7 @@ class Moments:
         order = np.lexsort((time, arm))
         arm, change, time = arm[order], change[order], time[order]
         starts = np.append(True, arm[1:] != arm[:-1])
-        beats = _running(change, starts, beaten[arm])
+        beats = _running_sums(change, starts, beaten[arm])
         ends = np.append((arm[1:] != arm[:-1]) | (time[1:] != time[:-1]), True)  # after all that is read at a moment
         needed = must_beat.sum() - must_beat[arm]
         wins = ends & self._active[arm] & (beats == needed)
@@ -177,7 +177,7 @@ def _between(answered: Answered, begin: int, end: int) -> Answered:
     return Answered(answered.begin + begin, end - begin, *columns)
 
 
-def _running(values: Ints, is_first: Bools, base: Ints) -> Ints:
+def _running_sums(values: Ints, is_first: Bools, base: Ints) -> Ints:
     """Running sums within groups that begin where `is_first`, added to what each group starts with."""
     total = np.cumsum(values)
     start = np.flatnonzero(is_first)

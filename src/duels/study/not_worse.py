@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from ..errors import counted
+from ..errors import format_count
 from ..judges.questions import JudgeError
 from .certainty import log_closeness, log_shortfall
 from .finite import log_closeness_on_items, log_shortfall_on_items
@@ -88,9 +88,11 @@ class NotWorse(Study):
         if certain:
             return None
         score = f"{(wins + ties / 2) / answered:.3g} on " if answered else ""
-        on = f"{answered} of {counted(result.items, 'prompt')}"
+        on = f"{answered} of {format_count(result.items, 'prompt')}"
         found = f"it scores {score}{on}" if answered else f"it has answers for {on}"
-        found += f" ({counted(wins, 'win')}, {counted(losses, 'loss', 'losses')}, {counted(ties, 'tie')})"
+        found += (
+            f" ({format_count(wins, 'win')}, {format_count(losses, 'loss', 'losses')}, {format_count(ties, 'tie')})"
+        )
         what = "is not known to be as good as" if certain is None else "is worse than"
         power = f" {self.describe_power(result.items)}" if certain is None else ""
         return f"the new version {what} the old one, with a margin of {self.margin:g}: {found}.{power}\n{result}"
@@ -101,8 +103,9 @@ class NotWorse(Study):
         enough = (won for won in range(items + 1) if self._closeness(tally, won, items - won, 0) >= level)
         fewest = next(enough, None)
         if fewest is None:
-            return f"{counted(items, 'prompt')} cannot show it: add prompts, or choose a larger margin."
-        return f"{counted(items, 'prompt')} can show it from {counted(fewest, 'win')} on: more prompts tell more."
+            return f"{format_count(items, 'prompt')} cannot show it: add prompts, or choose a larger margin."
+        wins = format_count(fewest, "win")
+        return f"{format_count(items, 'prompt')} can show it from {wins} on: more prompts tell more."
 
     def _are_the_same(self) -> bool:
         """Whether both versions have the same output for every prompt."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
-from ..errors import counted, percent
+from ..errors import format_count, percent
 from .agreement import Agreement
 from .confirming import one_order_text
 from .items import count_items
@@ -86,7 +86,7 @@ class RunResult(NamedTuple):
             study.leaderboard(),
             ended,
             error,
-            ledger.spent(),
+            ledger.total(),
             ledger.positions(),
             ledger.agreements(),
             count_items(study),
@@ -123,11 +123,11 @@ class RunResult(NamedTuple):
         return self.spent.cost
 
     def __str__(self) -> str:
-        reason = REASONS[self.ended].format(error=ended_once(self.error or ""))
+        reason = REASONS[self.ended].format(error=end_with_stop(self.error or ""))
         parts = [str(self.verdict), self._power(), reason]
         if self.error is not None and self.ended not in ("failed", "verdict"):
-            parts.append(f"The judge failed last with: {ended_once(self.error)}")
-        parts += [*self._rows(), self._costs(), self._identical_text(), self._unanswered_text()]
+            parts.append(f"The judge failed last with: {end_with_stop(self.error)}")
+        parts += [*self._rows(), self._costs(), self._identical_text(), self._describe_unanswered()]
         parts += [*repeat_lines(self.repeatability), *self._warnings(), *(f"{one}." for one in self.agreements)]
         return "\n".join(part for part in parts if part)
 
@@ -148,25 +148,26 @@ class RunResult(NamedTuple):
         heads = ("rank", "wins", "won–lost–tied", "arm")
         rows = [(format_rank(row), format_share(row), format_record(row), _name(row)) for row in shown]
         more = len(self.leaderboard) - len(shown)
-        return [*align_columns([heads, *rows], left=3), *([f"   …  {counted(more, 'more arm')}"] if more else [])]
+        return [*align_columns([heads, *rows], left=3), *([f"   …  {format_count(more, 'more arm')}"] if more else [])]
 
     def _costs(self) -> str:
         text, saved = costs_text(self.spent), self.saved or 0.0
         if saved >= 0.01:
-            text += f" All pairs on all items take {counted(self.all_pairs, 'call')}: {int(saved * 100)} % saved."
+            text += f" All pairs on all items take {format_count(self.all_pairs, 'call')}: {int(saved * 100)} % saved."
         return text
 
     def _identical_text(self) -> str:
         count = self.spent.identical
         what = "was a tie without a call" if count == 1 else "were ties without a call"
-        return f"{counted(count, 'question')} about identical outputs {what}." if count else ""
+        return f"{format_count(count, 'question')} about identical outputs {what}." if count else ""
 
-    def _unanswered_text(self) -> str:
+    def _describe_unanswered(self) -> str:
         """What a further run would ask again; a run that has failed says so itself."""
         if not self.unanswered or self.ended in ("verdict", "failed"):
             return ""
         them = "it" if self.unanswered == 1 else "them"
-        return f"{counted(self.unanswered, 'question')} without a usable answer: run it again to ask {them} once more."
+        count = format_count(self.unanswered, "question")
+        return f"{count} without a usable answer: run it again to ask {them} once more."
 
     def _warnings(self) -> list[str]:
         return bias_lines(self.positions)
@@ -175,13 +176,13 @@ class RunResult(NamedTuple):
 def costs_text(spent: Spent) -> str:
     """Return calls and cost as a sentence, with what went wrong."""
     notes = [
-        f"{counted(spent.unstored, 'call')} made but not stored" if spent.unstored else "",
-        f"{counted(spent.bad, 'reply', 'replies')} without a usable answer" if spent.bad else "",
-        f"{counted(spent.failed, 'question')} without a reply" if spent.failed else "",
-        f"{counted(spent.second_opinions, 'question')} asked of a second judge" if spent.second_opinions else "",
+        f"{format_count(spent.unstored, 'call')} made but not stored" if spent.unstored else "",
+        f"{format_count(spent.bad, 'reply', 'replies')} without a usable answer" if spent.bad else "",
+        f"{format_count(spent.failed, 'question')} without a reply" if spent.failed else "",
+        f"{format_count(spent.second_opinions, 'question')} asked of a second judge" if spent.second_opinions else "",
     ]
     repeats = f", {spent.repeats:,} of them {'a repeat' if spent.repeats == 1 else 'repeats'}" if spent.repeats else ""
-    text = counted(spent.calls, "call") + repeats + (f", {money(spent.cost)}" if spent.cost else "")
+    text = format_count(spent.calls, "call") + repeats + (f", {money(spent.cost)}" if spent.cost else "")
     return text + (f" ({'; '.join(filter(None, notes))})." if any(notes) else ".")
 
 
@@ -203,7 +204,7 @@ def _name(row: LeaderboardRow) -> str:
     return row.arm if row.active else f"{row.arm} (retired)"
 
 
-def ended_once(text: str) -> str:
+def end_with_stop(text: str) -> str:
     """Return a sentence with one full stop at its end."""
     return text.rstrip(". ") + "."
 

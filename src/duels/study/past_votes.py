@@ -12,7 +12,7 @@ from ..errors import InvalidInput
 from ..storage.batches import Batch, Packed, note_of, unpack
 from ..votes.columns import ANSWERS
 from ..votes.names import place_of
-from ..votes.rows import moment_of, used_names
+from ..votes.rows import find_used_names, moment_of
 from ..votes.votes import NEVER, Column, Times, Votes
 from .duels import iso_time
 from .history import History
@@ -43,7 +43,7 @@ class PastVotes(NamedTuple):
     note: str | None  # if the next pair of voters depends on their own answers, see `paths`
 
 
-def exported_votes(study: Log, items: bool = False) -> Votes:
+def export_votes(study: Log, items: bool = False) -> Votes:
     """Return the answers of a study that count; self-duels are left out.
 
     The number of the item that a duel was about, and what the voter wrote, are the further columns item and comment, if
@@ -54,13 +54,13 @@ def exported_votes(study: Log, items: bool = False) -> Votes:
         items: Whether to add the prompts and outputs of the items too, as the further columns prompt, left_output and
             right_output.
     """
-    exported, shown, said = study.read(_exported), dict[int, int](), dict[int, str]()
+    exported, shown, said = study.read(_collect_exported), dict[int, int](), dict[int, str]()
     found = _Found(exported)
     for event in study.read_log(exported.seq):
         if event.kind == "ask" and event.note and (item := item_in(event.note)) is not None:
             shown[event.duel or 0] = item
         if event.kind == "import":
-            found.add_import(event.duel or 0, study.imported(event.seq, event.note), iso_time(event.time))
+            found.add_import(event.duel or 0, study.read_imported(event.seq, event.note), iso_time(event.time))
         elif event.kind == "tell":
             note = json.loads(event.note) if event.note else {}
             answer = ANSWERS.index(event.answer)
@@ -99,7 +99,7 @@ def _outputs(study: Log, votes: Votes, shown: dict[int, int]) -> "dict[str, pl.S
     return {name: pl.Series(name, cells, dtype=pl.String) for name, cells in found.items()}
 
 
-def checked_batch(packed: Packed, study: str, names: Sequence[str]) -> tuple[dict[str, object], Batch]:
+def check_batch(packed: Packed, study: str, names: Sequence[str]) -> tuple[dict[str, object], Batch]:
     """Return the note of an import's event, and the votes.
 
     Args:
@@ -215,7 +215,7 @@ class _Found:
             place[right],
             winner.astype(np.int8),
             np.arange(1, len(duels) + 1),
-            used_names(list(self._voters), voter.astype(np.int32)),
+            find_used_names(list(self._voters), voter.astype(np.int32)),
             Times(time) if len(time) else None,
             Ids(duels) if len(duels) else None,
             0,
@@ -225,7 +225,7 @@ class _Found:
         )
 
 
-def _exported(connection: sa.Connection, history: History) -> _Exported:
+def _collect_exported(connection: sa.Connection, history: History) -> _Exported:
     answers = history.answers
     left, right = np.array(history.left, np.int64), np.array(history.right, np.int64)
     attempts = np.full(len(left), -1, np.int64)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import counted
+from ..errors import format_count
 from ..votes.votes import NEVER, Votes
 from .tally import Floats, Ints
 
@@ -76,12 +76,12 @@ def find_paths(voter: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike, 
     if steps is None:
         return None
     found = [
-        (abs(trace.correlation), words(trace, counted(int(steps.voter[-1]) + 1, "voter")))
+        (abs(trace.correlation), words(trace, format_count(int(steps.voter[-1]) + 1, "voter")))
         for trace, words, least, is_signed in (
             (_meets_again(steps), _again_words, LEAST, True),
             (_stays(steps), _stays_words, LEAST, True),
             (_next_pair(steps), _next_words, LEAST, False),
-            (_left_out(steps), _left_out_words, LEAST_LEFT_OUT, False),
+            (_find_left_out(steps), _describe_left_out, LEAST_LEFT_OUT, False),
         )
         if (abs(trace.size) if is_signed else trace.size) > LARGE and abs(trace.correlation) >= least
     ]
@@ -132,7 +132,7 @@ def _next_words(trace: _Trace, people: str) -> str:
     )
 
 
-def _left_out_words(trace: _Trace, people: str) -> str:
+def _describe_left_out(trace: _Trace, people: str) -> str:
     return f"pairs that earlier answers decide are left out, as in a sort ({trace.answers:,} votes, {people})"
 
 
@@ -214,7 +214,7 @@ def _next_pair(steps: _Steps) -> _Trace:
     return trace._replace(size=trace.size / math.sqrt(2))
 
 
-def _left_out(steps: _Steps) -> _Trace:
+def _find_left_out(steps: _Steps) -> _Trace:
     n, arms = len(steps.voter), int(steps.high.max()) + 1
     has_low, has_high = _find_shared_arm(steps)
     chosen = np.flatnonzero(steps.decided & (has_low != has_high))

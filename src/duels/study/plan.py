@@ -19,10 +19,10 @@ from ..problems import as_matrix
 from ..storage.storage import StudyRow
 from .about import NEW_ITEMS, THESE_ANSWERS, THESE_ITEMS, check_about
 from .asked_items import ItemSet
-from .certainty import checked_confidence, checked_margin
+from .certainty import check_confidence, check_margin
 from .goal import Goal, new_goal
 from .history import History
-from .looks import NO_WINNER, NOT_YET, TIED, Looks, found, new_looks, take, useful
+from .looks import NO_WINNER, NOT_YET, TIED, Looks, find_verdict, new_looks, take, useful
 from .looks_on_items import ItemLooks, draw_answer, new_item_looks, take_on_items
 from .plan_on_items import answers_on_items, is_true, sample_answers, until_verdict_on_items
 from .player import rival, rival_alpha
@@ -97,7 +97,7 @@ def until_verdict(
             t += 1
         take(looks, i, j, outcome)
         regret += 0.5 * (gaps[i] + gaps[j])
-        verdict = found(looks, i, j)
+        verdict = find_verdict(looks, i, j)
         if verdict != NOT_YET:
             return duel, regret, verdict
     return limit, regret, NOT_YET
@@ -157,12 +157,12 @@ def plan(
         >>> rows = duels.plan(arms=4, gap=0.2, policies="rucb", studies=20)  # doctest: +SKIP
     """
     matrix = _matrix(problem, arms, gap)
-    if items is None and checked_margin(margin) == 0:
+    if items is None and check_margin(margin) == 0:
         _refuse_endless(matrix, gap)
     plan = _Plan(
         matrix,
-        confidence=checked_confidence(confidence),
-        margin=checked_margin(margin),
+        confidence=check_confidence(confidence),
+        margin=check_margin(margin),
         ties=_share_of_ties(ties),
         items=None if items is None else check_int("items", items, 1, MOST_ITEMS),
         about=_about(about, items),
@@ -314,7 +314,7 @@ def _study_one_by_one(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
         world, rest = plan.matrix.array, (alpha, most, coin, luck, doubt)
         return play(state, policy.params, world, plan.ties, told, redirects, gaps, looks, *rest)
 
-    compiled = loop.compiled_for(policy, until_verdict, lambda call: study(0, 0, call))
+    compiled = loop.compile_for(policy, until_verdict, lambda call: study(0, 0, call))
     return lambda number: study(number, plan.limit, compiled)
 
 
@@ -327,7 +327,7 @@ def _study_on_items(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
         known, doubt = _item_looks(plan, number), np.random.default_rng([plan.seed, number])
         return play(state, policy.params, known, told, _gaps(plan.matrix), most, coin, luck, doubt)
 
-    compiled = loop.compiled_for(policy, until_verdict_on_items, lambda call: study(0, 0, call))
+    compiled = loop.compile_for(policy, until_verdict_on_items, lambda call: study(0, 0, call))
     return lambda number: study(number, plan.limit, compiled)
 
 
@@ -360,7 +360,7 @@ class _World:
             looks = self._on_items.looks
         look = history.look(0.0)
         named = look.moments.look(look.answered)
-        if named is not None or found(looks, left, right) in (NOT_YET, *range(len(history.names))):
+        if named is not None or find_verdict(looks, left, right) in (NOT_YET, *range(len(history.names))):
             return NOT_YET if named is None else named
         verdict = look.verdict()  # it is slow, and rarely needed
         if verdict.kind == "practically tied":

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..policies import State
-from .looks import NO_WINNER, NOT_YET, TIED, found
+from .looks import NO_WINNER, NOT_YET, TIED, find_verdict
 from .looks_on_items import ItemLooks, draw_answer, take_on_items, useful_on_items
 from .tally import Floats, Ints
 
@@ -39,7 +39,7 @@ def until_verdict_on_items(
             t += 1
         take_on_items(known, i, j, outcome)
         regret += 0.5 * (gaps[i] + gaps[j])
-        verdict = found(known.looks, i, j)
+        verdict = find_verdict(known.looks, i, j)
         if verdict != NOT_YET:
             return duel, regret, verdict
     return limit, regret, NOT_YET

@@ -131,7 +131,7 @@ class Player:
             seed: Of the policy's random stream.
         """
         self.policy, self.arms = policy, arms
-        self.state: State = _copied(policy.start(arms, horizon))  # in C order, whatever `init` used
+        self.state: State = _copy(policy.start(arms, horizon))  # in C order, whatever `init` used
         self.t = 1
         self.coin = loop.streams(seed, 0)[0]
         self._spare = np.random.default_rng(0)  # the coin of the scratch copy
@@ -146,7 +146,7 @@ class Player:
     def copy(self) -> "Player":
         """Return a copy, which shares what was compiled."""
         twin = copy.copy(self)
-        twin.state, twin.coin = _copied(self.state), copy.deepcopy(self.coin)
+        twin.state, twin.coin = _copy(self.state), copy.deepcopy(self.coin)
         twin._spare = np.random.default_rng(0)
         twin._steps = twin._spare.bit_generator
         twin._scratch, twin._ahead = None, None
@@ -174,7 +174,7 @@ class Player:
             PolicyError: If the policy fails.
         """
         self._ahead = None
-        self.t = self._timed(self.state, first, second, outcomes, self.t, self.coin, False, False, 0, 0, False)[0]
+        self.t = self._time_call(self.state, first, second, outcomes, self.t, self.coin, False, False, 0, 0, False)[0]
 
     def will_compile(self, answers: int, at_once: bool) -> bool:
         """Return whether `catch_up` with this many answers starts with compiling."""
@@ -197,10 +197,10 @@ class Player:
 
         A policy without `wait` is told that they ended in ties.
         """
-        state = self._scratch = _copied_to(self._scratch, self.state)
+        state = self._scratch = _copy_to(self._scratch, self.state)
         self._toss(len(first))
         ties = np.full(len(first), 0.5)
-        return self._looked(state, first, second, ties, self.t, self._spare, self._waits, False, 0, 0, True)
+        return self._look(state, first, second, ties, self.t, self._spare, self._waits, False, 0, 0, True)
 
     def look_further(self, i: int, j: int) -> tuple[int, int]:
         """Return the pair after that, once (i, j) was asked: as `look_ahead` with (i, j) as one more open duel."""
@@ -209,7 +209,7 @@ class Player:
         first, second = np.array([[i], [j]], np.int64)
         if self._waits:
             self._toss(t + 1 - self.t)
-        return self._looked(state, first, second, TIE, t, self._spare, self._waits, not self._waits, c, d, True)
+        return self._look(state, first, second, TIE, t, self._spare, self._waits, not self._waits, c, d, True)
 
     def _toss(self, open_duels: int) -> None:
         """Set the random numbers of a look ahead: the policy's own or, if it waits for open duels, unused ones."""
@@ -217,8 +217,8 @@ class Player:
         if self._waits:
             self._steps.advance(open_duels << 64)
 
-    def _looked(self, state: State, *duels: object) -> tuple[int, int]:
-        t, i, j = map(int, self._timed(state, *duels))
+    def _look(self, state: State, *duels: object) -> tuple[int, int]:
+        t, i, j = map(int, self._time_call(state, *duels))
         if not (0 <= i < self.arms and 0 <= j < self.arms):
             raise PolicyError(f"policy {self.policy} chose arms {i} and {j} of {self.arms}: they do not exist")
         self._ahead = _Ahead(state, t, (i, j))
@@ -226,9 +226,9 @@ class Player:
 
     def recommend(self, seed: int) -> int:
         """Return the arm that the policy recommends now."""
-        return int(self._call(self.policy.module.recommend, _copied(self.state), loop.tie_break_rng(seed, 0, self.t)))
+        return int(self._call(self.policy.module.recommend, _copy(self.state), loop.tie_break_rng(seed, 0, self.t)))
 
-    def saved(self) -> SavedState:
+    def save(self) -> SavedState:
         """Return the state for a snapshot; its arrays are not copied."""
         values = self.state._asdict()
         arrays = {f"state_{name}": value for name, value in values.items() if isinstance(value, np.ndarray)}
@@ -242,7 +242,7 @@ class Player:
             **{name.removeprefix("state_"): np.ascontiguousarray(array) for name, array in saved.arrays.items()}
         )
 
-    def _timed(self, state: State, *arguments: object) -> Any:
+    def _time_call(self, state: State, *arguments: object) -> Any:
         started = time.perf_counter()
         value = self._call(self._play, state, self.policy.params, *arguments)
         self._spent += time.perf_counter() - started
@@ -261,7 +261,7 @@ class Player:
         """Compile the policy now, if numba can."""
         if not self.compiled and self._can_compile:
             try:
-                self._play = _compiled(self.policy, self.state)
+                self._play = _compile(self.policy, self.state)
                 self.compiled = True
             except InvalidInput:
                 self._can_compile = False  # it still works, only more slowly
@@ -276,22 +276,22 @@ def _places(policy: Policy) -> dict[str, Kernel]:
     return {"wait": policy.kernel("wait", no_wait)}
 
 
-def _compiled(policy: Policy, state: State) -> Kernel:
+def _compile(policy: Policy, state: State) -> Kernel:
     """The kernel, compiled for arguments of these types."""
     none, coin = np.zeros(0, np.int64), np.random.default_rng(0)
-    duels = (_copied(state), policy.params, none, none, np.zeros(0), 1, coin, False, False, 0, 0, False)
-    bound = loop.compiled_for(policy, play_on, lambda call: call(*duels), _places(policy))
+    duels = (_copy(state), policy.params, none, none, np.zeros(0), 1, coin, False, False, 0, 0, False)
+    bound = loop.compile_for(policy, play_on, lambda call: call(*duels), _places(policy))
     return loop.entry_point(bound, *duels)
 
 
-def _copied_to(scratch: State, state: State) -> State:
+def _copy_to(scratch: State, state: State) -> State:
     if scratch is None:
-        return _copied(state)
+        return _copy(state)
     for old, new in zip(scratch, state):
         if isinstance(new, np.ndarray):
             old[...] = new
     return scratch
 
 
-def _copied(state: State) -> State:
+def _copy(state: State) -> State:
     return type(state)(*(value.copy("C") if isinstance(value, np.ndarray) else value for value in state))

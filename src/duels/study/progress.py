@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import counted
+from ..errors import format_count
 from ..judges.questions import Judge
 from ..judges.terminal import TerminalJudge
 from .budget import Limits
@@ -41,7 +41,7 @@ class LastLine(Shown):
     def end(self, result: RunResult) -> None:
         found = result.winner
         what = "no winner yet" if found is None else f"{found} is the winner"
-        print(f"{spent_text(result.spent)}: {what} ({result.ended})", file=sys.stderr)
+        print(f"{format_spent(result.spent)}: {what} ({result.ended})", file=sys.stderr)
 
 
 class Line(Shown):
@@ -69,8 +69,11 @@ class Line(Shown):
     def _text(self, run: "Run", rate: float) -> Any:
         from rich.text import Text
 
-        spent, standing, verdict = run.ledger.spent(), run.study.standing(), run.study.verdict()
-        chances, left = {one.arm: one.chance for one in standing.chances}, self._left(run, standing.answers_median)
+        spent, standing, verdict = run.ledger.total(), run.study.standing(), run.study.verdict()
+        chances, left = (
+            {one.arm: one.chance for one in standing.chances},
+            self._calls_left(run, standing.answers_median),
+        )
         name = verdict.leader or standing.chances[0].arm
         chance = ">99%" if chances.get(name, 0.0) > 0.99 else f"{chances.get(name, 0.0):.0%}"
         sure, after = f" leads ({chance} sure)", [""]
@@ -78,10 +81,10 @@ class Line(Shown):
             each = spent.cost / max(spent.calls - spent.unstored, 1)  # those in progress have not said their cost
             cost = f"{money(each * left)}, " if spent.cost else ""
             rest = f"{cost}{_duration(left / max(rate, 1e-9))} left"
-            after = [f" · about {counted(left, 'call')}, {rest}", f" · about {rest}"]
-        return Text(_fitted(f"{spent_text(spent)} · ", name, sure, after, self._status.console.width - 3))
+            after = [f" · about {format_count(left, 'call')}, {rest}", f" · about {rest}"]
+        return Text(_fit_line(f"{format_spent(spent)} · ", name, sure, after, self._status.console.width - 3))
 
-    def _left(self, run: "Run", answers: int | None) -> int | None:
+    def _calls_left(self, run: "Run", answers: int | None) -> int | None:
         """How many calls are left, likely until the verdict and at most until a limit."""
         tally, ledger = run.study.tally(), run.ledger
         asked = int(tally.wins.sum() + tally.ties.sum() // 2)
@@ -89,7 +92,7 @@ class Line(Shown):
         if tally.items is not None:
             arms = int(tally.active.sum())
             bounds.append(arms * (arms - 1) // 2 * tally.items - asked)
-        spent = ledger.spent()
+        spent = ledger.total()
         each = max(spent.calls - spent.unstored, 1) / max(asked, 1)  # more than 1 with both orders, retries or skips
         bounds = [bound * each for bound in bounds]
         if self._limits.calls is not None:
@@ -100,7 +103,7 @@ class Line(Shown):
         return None if least == math.inf else max(round(least), 0)
 
 
-def _fitted(before: str, name: str, sure: str, after: Sequence[str], width: int) -> str:
+def _fit_line(before: str, name: str, sure: str, after: Sequence[str], width: int) -> str:
     """The first of some endings with which a line fits; otherwise the last one, and a shorter name."""
     from rich.cells import cell_len
 
@@ -108,18 +111,18 @@ def _fitted(before: str, name: str, sure: str, after: Sequence[str], width: int)
         if cell_len(text := f"{before}{name}{sure}{end}") <= width:
             return text
     room = max(width - cell_len(f"{before}{sure}{after[-1]}"), NAME)
-    return _cut(f"{before}{_cut(name, room)}{sure}{after[-1]}", width)
+    return _cut_text(f"{before}{_cut_text(name, room)}{sure}{after[-1]}", width)
 
 
-def _cut(text: str, width: int) -> str:
+def _cut_text(text: str, width: int) -> str:
     from rich.cells import cell_len, set_cell_size
 
     return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
 
 
-def spent_text(spent: Spent) -> str:
+def format_spent(spent: Spent) -> str:
     """Return calls and cost as text."""
-    return counted(spent.calls, "call") + (f" · {money(spent.cost)}" if spent.cost else "")
+    return format_count(spent.calls, "call") + (f" · {money(spent.cost)}" if spent.cost else "")
 
 
 def _duration(seconds: float) -> str:
@@ -136,7 +139,7 @@ class Shows(NamedTuple):
 
 
 @contextmanager
-def shown(
+def show_progress(
     progress: bool | None, limits: Limits, judges: Iterable[Judge] = (), shows: Shows | None = None
 ) -> Iterator[Shown]:
     """Show the progress of a run while a block runs.

@@ -113,7 +113,7 @@ class Questions:
             return self._with_an_item(i, j, now, person, shared)
         i, j = self._useful(i, j)
         if i == j:
-            leads = self._leads(arms[i], arms, self._unanswered_duels()[i])
+            leads = self._leads(arms[i], arms, self._count_unanswered()[i])
             leads[i] = np.inf
             j = int(leads.argmin())
         return i, j
@@ -152,7 +152,7 @@ class Questions:
         if doubt < DOUBT and i != j:
             return i, j
         if not len(hopeful):
-            leads = self._leads(arms[:, None], arms, self._unanswered_duels())
+            leads = self._leads(arms[:, None], arms, self._count_unanswered())
             np.fill_diagonal(leads, -np.inf)
             c = _lowest(leads.max(axis=0), chances[0])
             return c, self._strongest(c, chances[1])
@@ -164,7 +164,7 @@ class Questions:
             done |= ~may_meet[c]
         if done.all():
             return i, j
-        open = self._unanswered_duels()[c]
+        open = self._count_unanswered()[c]
         if chances[2] < DOUBT:
             w, l = record.wins[arms[c], arms], record.wins[arms, arms[c]]  # noqa: E741
             draws = np.random.default_rng([record.row.seed, len(record.left)])
@@ -196,7 +196,7 @@ class Questions:
         champion = rest[int(np.where(lost & ~lost.all(), -1.0, strength).argmax())]
         done = np.isin(arms, rest, invert=True) | beats[champion, arms] | beats[arms, champion]
         c = self._record.places[champion]
-        leads = self._leads(champion, self._record.arms, self._unanswered_duels()[c])
+        leads = self._leads(champion, self._record.arms, self._count_unanswered()[c])
         leads[done], leads[c] = np.inf, np.inf
         d = int(leads.argmin())
         return (c, d) if leads[d] < np.inf else (i, j)
@@ -204,7 +204,7 @@ class Questions:
     def _strongest(self, c: int, chance: float) -> int:
         """The place of the arm with the largest lead over the one at c; a chance decides between equals."""
         arms = self._record.arms
-        leads = -self._leads(arms, arms[c], self._unanswered_duels()[:, c])
+        leads = -self._leads(arms, arms[c], self._count_unanswered()[:, c])
         leads[c] = np.inf
         return _lowest(leads, chance)
 
@@ -214,7 +214,7 @@ class Questions:
         leads: np.ndarray = (won - lost + WAITING * waiting) / np.sqrt(won + lost + waiting + PRIOR)
         return leads
 
-    def _unanswered_duels(self) -> np.ndarray:
+    def _count_unanswered(self) -> np.ndarray:
         """(K, K) float64: how many open duels each pair of active arms has."""
         if self._unanswered is None:
             self._unanswered = np.zeros((len(self._record.arms), len(self._record.arms)))
@@ -254,7 +254,7 @@ class Questions:
             may_meet: (K, K) bool: Which active arms may meet; some must.
         """
         arms = self._record.arms
-        lead = self._leads(arms[:, None], arms, self._unanswered_duels())
+        lead = self._leads(arms[:, None], arms, self._count_unanswered())
         done = np.array([self.settled.with_others(arm)[arms] for arm in arms.tolist()])
         undefeated = self.settled.losses[arms] == 0
         for wanted in (undefeated[:, None] & ~done, ~done & ~done.T, ~np.eye(len(arms), dtype=bool)):
@@ -272,14 +272,14 @@ class Questions:
             if arm not in items.ready:  # outputs are missing
                 found[place], found[:, place] = False, False
         is_free = partial(self._is_free, now=now, person=person, shared=shared)
-        used_up = set(items.used_up(is_free)) | self._seen_up(person)
+        used_up = set(items.list_used_up(is_free)) | self._find_seen_up(person)
         for pair in used_up:
             i, j = (places.get(arm) for arm in pair)
             if i is not None and j is not None:
                 found[i, j] = found[j, i] = False
         return found
 
-    def _seen_up(self, person: int) -> set[Pair]:
+    def _find_seen_up(self, person: int) -> set[Pair]:
         """The pairs about which a person was asked on every item."""
         items = self._record.items
         seen = self._record.items_seen(person)
@@ -337,7 +337,7 @@ class Questions:
         """The arm that the champion meets instead of itself; open duels count as ties here too."""
         record, arms = self._record, self._record.arms
         one = arms[champion]
-        ties = record.ties[one, arms] + self._unanswered_duels()[champion]
+        ties = record.ties[one, arms] + self._count_unanswered()[champion]
         return rival_of(
             record.wins[arms, one] + 0.5 * ties,
             record.wins[one, arms] + 0.5 * ties,

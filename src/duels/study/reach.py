@@ -217,14 +217,16 @@ def _clusters_to_go(fortunes: Floats, n: Ints, levels: Floats, most: float) -> F
     pooled = fortunes.sum(axis=0) / max(int(n.sum()), 1)
     growth = (fortunes + POOLED * pooled + even) / (n[:, None] + POOLED + 1)
 
-    def reached(more: Floats) -> Bools:
+    def is_reached(more: Floats) -> Bools:
         return np.asarray(_log_mean(fortunes + more[:, None] * growth) >= levels)
 
     low, high = np.zeros(len(n)), np.full(len(n), float(most))
-    possible = reached(high) & (fortunes.max(axis=1, initial=-np.inf) > 0) & (growth.max(axis=1, initial=-np.inf) > 0)
+    possible = (
+        is_reached(high) & (fortunes.max(axis=1, initial=-np.inf) > 0) & (growth.max(axis=1, initial=-np.inf) > 0)
+    )
     for _ in range(40):
         middle = (low + high) / 2
-        enough = reached(middle)
+        enough = is_reached(middle)
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return np.where(possible, high, np.inf)
 

@@ -143,7 +143,7 @@ class Record:
                 raise DamagedStudy(
                     f"the log of study {self.row.name!r} has no event {self.seq + 1}: it was tampered with"
                 )
-            if chained(self.digest, event) != digest:
+            if chain_digest(self.digest, event) != digest:
                 raise DamagedStudy(
                     f"event {seq} of study {self.row.name!r} is not what was written: it was tampered with"
                 )
@@ -223,7 +223,7 @@ class Record:
         """Let the answer of a duel count rather than those of duels that asked the same later."""
         assert self.items is not None
         left, right = self.left[duel], self.right[duel]
-        other = self.items.counting_at(duel, left, right)
+        other = self.items.find_counting(duel, left, right)
         if other is not None and other in self.later(duel):
             self.items.give_way(other, left, right)
             self.counting[other] = 0
@@ -471,7 +471,7 @@ class Record:
         counted = (first >= 0) & (second >= 0)
         return first[counted], second[counted], number[counted]
 
-    def leased(self, now: float) -> list[int]:
+    def list_leased(self, now: float) -> list[int]:
         """Return the open duels within their lease, in the order they were asked.
 
         A duel that was asked in a time to come, by a clock that was set back since, is not within its lease either.
@@ -578,7 +578,7 @@ class Record:
             now: The time, in seconds since 1970.
             all_moments: Whether to copy the questions also where a verdict does not depend on earlier moments.
         """
-        leased = self.leased(now)
+        leased = self.list_leased(now)
         doubles = find_doubles(self)
         waiting = [duel for duel in leased if duel not in doubles]
         tally = self.tally._replace(open=count_questions(self, waiting))
@@ -657,7 +657,7 @@ _KINDS = {
 }
 
 
-def chained(before: str, event: EventRow) -> str:
+def chain_digest(before: str, event: EventRow) -> str:
     """Return the digest of an event and all events before it. Names of voters are left out: they can be erased.
 
     Args:
@@ -681,4 +681,4 @@ def next_event(history: Record, kind: str, now: float, **fields: int | str | Non
     values: list[int | float | str | None] = [fields.pop(name, None) for name in EVENT_FIELDS]
     values[7] = now
     event = (history.seq + 1, kind, *values, "")
-    return Event._make((*event[:-1], chained(history.digest, event)))
+    return Event._make((*event[:-1], chain_digest(history.digest, event)))

@@ -8,7 +8,7 @@ counts for nothing but this.
 import hashlib
 from typing import NamedTuple
 
-from ..errors import counted
+from ..errors import format_count
 
 EVERY = 10  # one question in so many is repeated
 
@@ -28,7 +28,7 @@ class Repeatability(NamedTuple):
 
     def __str__(self) -> str:
         name = "the judge" if self.judge is None else self.judge
-        return f"{name} gave the same answer in {self.same} of {counted(self.repeats, 'repeated question')}"
+        return f"{name} gave the same answer in {self.same} of {format_count(self.repeats, 'repeated question')}"
 
 
 def is_drawn(seed: int, duel: int) -> bool:

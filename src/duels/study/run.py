@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import InvalidInput, NothingToAsk, cut
+from ..errors import InvalidInput, NothingToAsk, shorten
 from ..judges.fingerprints import fingerprint
 from ..judges.questions import Judge, Undo
 from ..judges.terminal import TerminalJudge
@@ -31,7 +31,7 @@ from ..votes.columns import ANSWERS
 from .about import NEW_ITEMS, THESE_ITEMS
 from .asking import Reply, Task, ask_judge, judges_of, note_calls, refuse_images, refuse_others, tell_identical
 from .budget import Budget, Limits, check_limits
-from .confirming import store_confirmation, unconfirmed
+from .confirming import find_unconfirmed, store_confirmation
 from .duels import Duel
 from .history import History
 from .items import find_item_set, with_items
@@ -40,7 +40,7 @@ from .log import clock
 from .look import Look
 from .outcome import Ended, RunResult, alarm_line
 from .positions import Position, Sides
-from .progress import Shown, Shows, shown
+from .progress import Shown, Shows, show_progress
 from .record import OPEN, SKIP
 from .repeatability import is_drawn
 from .running import is_running, new_token, noted_as_running
@@ -208,7 +208,7 @@ class Run:
         self._queue_repeats(answered)
         self.budget.release(sum(reply.further_calls for reply in replies))
         if self.orders != "one":
-            self._unconfirmed = unconfirmed(self.study.current(connection), self.ledger, self.judges)
+            self._unconfirmed = find_unconfirmed(self.study.current(connection), self.ledger, self.judges)
         if self.ended in self.uncertain:
             self.ended = self._reason_to_end(self.study.current(connection))
         if self.ended is not None:
@@ -222,7 +222,9 @@ class Run:
     def result(self) -> RunResult:
         """Return what was found."""
         finished = self.study.goal.is_reached(self.study.verdict(), self.study.tally)  # perhaps by the last replies
-        found = {} if self.orders == "one" else self.study.read(lambda _, history: unconfirmed(history, self.ledger))
+        found = (
+            {} if self.orders == "one" else self.study.read(lambda _, history: find_unconfirmed(history, self.ledger))
+        )
         ended = "verdict" if (finished and not found) or self.ended is None else self.ended
         if ended in OUT and self._failures and not self._answers:
             ended = "failed"  # at all that there was to ask
@@ -299,7 +301,7 @@ class Run:
                 self._repeats.append(Task(duel, other, second=True, turned=turned))
         elif self.ended in OUT and not self._stop.is_set():
             self._failures += 1
-            self.error = reply.error or f"its reply has no usable answer: {cut(reply.answer.note, 200)}"
+            self.error = reply.error or f"its reply has no usable answer: {shorten(reply.answer.note, 200)}"
             if self._failures >= FAILURES or reply.final:
                 self.ended = "failed"
         if self.limits.cost is not None and cost is None and reply.error is None and self._answers == 1:
@@ -379,7 +381,7 @@ class Run:
             of_used_up_pairs: Only about pairs whose every item was asked about, in a study on its items.
         """
         history, tasks = self.study.current(connection), list[Task]()
-        used_up = set(history.items.used_up(lambda duel: False)) if of_used_up_pairs and history.items else set()
+        used_up = set(history.items.list_used_up(lambda duel: False)) if of_used_up_pairs and history.items else set()
         for duel, judge in self.unanswered.items():
             pair = tuple(sorted((history.left[duel], history.right[duel])))
             if len(tasks) == most:
@@ -559,7 +561,7 @@ async def conduct(
         most = min((one.most_at_once for one in judges.values() if one.most_at_once), default=concurrency)
         loop = asyncio.get_running_loop()
         in_database = partial(_in, loop, database)
-        with shown(progress, limits, judges.values(), shows) as show:
+        with show_progress(progress, limits, judges.values(), shows) as show:
             run = make(judges, limits, orders, show.say, stop or threading.Event())
             try:
                 with noted_as_running(run.token):

@@ -73,7 +73,7 @@ class Answers(NamedTuple):
 
     def table(self) -> Ints:
         """Return (Q, 4): how often each question got each answer."""
-        numbers = renumbered(self.question)
+        numbers = renumber(self.question)
         return np.bincount(numbers * 4 + self.choice, minlength=4 * (int(numbers.max(initial=-1)) + 1)).reshape(-1, 4)
 
 
@@ -87,7 +87,7 @@ def choices_of(shared: Answers) -> tuple[Ints, Ints, Ints]:
         (n,): Their voters, how many others chose the same arm, and how many the other one.
     """
     chosen = shared.only(shared.choice < NEITHER).of_several()
-    number = renumbered(chosen.question)
+    number = renumber(chosen.question)
     table = chosen.table()[:, :NEITHER]
     return chosen.voter, table[number, chosen.choice] - 1, table[number, 1 - chosen.choice]
 
@@ -108,7 +108,7 @@ def first_places(values: Ints) -> Ints:
     return np.flatnonzero(found)
 
 
-def renumbered(values: Ints) -> Ints:
+def renumber(values: Ints) -> Ints:
     """Return the number of each value among the different ones, from 0; the values are numbers from 0.
 
     Example:
@@ -175,10 +175,10 @@ def answers_of(votes: Votes, question: Sequence[str]) -> Answers:
     columns = [votes.extra[name] for name in question]
     kept = np.logical_and.reduce([votes.voters.codes >= 0, *(column.is_not_null().to_numpy() for column in columns)])
     left, right, winner = votes.left[kept], votes.right[kept], votes.winner[kept].astype(np.int64)
-    names, voter = _numbered(votes.voters.codes[kept].tolist())
+    names, voter = _number_values(votes.voters.codes[kept].tolist())
     first, second = np.minimum(left, right), np.maximum(left, right)
     cells = [map(str, column.filter(kept).to_list()) for column in columns]  # a cell may be a list
-    keys, asked = _numbered(list(zip(first.tolist(), second.tolist(), *cells)))
+    keys, asked = _number_values(list(zip(first.tolist(), second.tolist(), *cells)))
     count = np.ones(len(kept), np.int64) if votes.count is None else votes.count
     choice = np.where(winner < NEITHER, np.where(winner == 0, left, right) == second, winner)
     side = np.where(_has_sides(votes)[kept], np.minimum(winner, NEITHER), NEITHER)
@@ -217,7 +217,7 @@ def _usual(header: Container[str]) -> tuple[str, ...]:
     return (*[name for name in QUESTIONS if name in header][:1], *([TURN] if TURN in header else []))
 
 
-def _numbered(values: list[Any]) -> tuple[list[Any], Ints]:
+def _number_values(values: list[Any]) -> tuple[list[Any], Ints]:
     """The different values, and the number of each."""
     number = {value: k for k, value in enumerate(dict.fromkeys(values))}
     return list(number), np.array([number[value] for value in values], np.int64)

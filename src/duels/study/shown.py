@@ -4,10 +4,10 @@ import html
 
 import sqlalchemy as sa
 
-from ..errors import counted
+from ..errors import format_count
 from . import leaderboard as tables
 from . import log
-from .certainty import checked_confidence
+from .certainty import check_confidence
 from .duels import Duel, DuelItem, duel_number, iso_time
 from .exhausted import describe_power
 from .goal import Goal
@@ -52,7 +52,7 @@ class Shown(Log):
     def _repr_html_(self) -> str:
         tally, answers = self.read(lambda _, history: (history.tally, history.total))
         verdict = self.verdict()
-        about = [self.policy, counted(int(tally.active.sum()), "arm"), counted(answers, "answer")]
+        about = [self.policy, format_count(int(tally.active.sum()), "arm"), format_count(answers, "answer")]
         title = f"<strong>{html.escape(self.name)}</strong> · {html.escape(' · '.join(about))}"
         table = tables.leaderboard_html(self.ranked_leaderboard()) if answers else ""
         return f"<p>{title}</p>{verdict._repr_html_()}{table}"
@@ -89,9 +89,9 @@ class Shown(Log):
                 probability of more than ½ + margin. By default the study's own.
         """
         look = self.look()
-        if confidence is None or checked_confidence(confidence) == look.goal.confidence:
+        if confidence is None or check_confidence(confidence) == look.goal.confidence:
             return look.verdict(margin)
-        goal = look.goal._replace(confidence=checked_confidence(confidence))
+        goal = look.goal._replace(confidence=check_confidence(confidence))
         moments = Moments(look.tally, goal.confidence)
         void = f"a confidence of {confidence:g} was chosen afterwards, the study's own is {look.goal.confidence:g}"
         return look._replace(goal=goal, moments=moments).verdict(margin, void)
@@ -147,9 +147,9 @@ class Shown(Log):
     @property
     def best_arm(self) -> str:
         """The arm that the policy recommends now; `verdict` says how certain that is."""
-        return self.read(self._recommended)
+        return self.read(self._recommend)
 
-    def _recommended(self, connection: sa.Connection, history: History) -> str:
+    def _recommend(self, connection: sa.Connection, history: History) -> str:
         arms = list(history.places)
         return history.names[arms[self.player(history).recommend(self._row.seed)]]
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import counted, percent
+from ..errors import format_count, percent
 from .about import NEW_ITEMS, THESE_ANSWERS
 from .certainty import certainty_of, log_closeness, losses_of
-from .tally import Bools, Floats, Ints, Tally, met, rank_arms
+from .tally import Bools, Floats, Ints, Tally, count_met, rank_arms
 
 SPREADS = (0.1, 0.2, 0.4, 0.8, 1.6)
 DRAWS = 2000  # of the strengths
@@ -89,12 +89,14 @@ class Standing(NamedTuple):
         elif self.answers_median is None:
             parts.append(self.reason)
         else:
-            most = "" if self.answers_90 is None else f", and fewer than {_rounded(self.answers_90)} in nine of ten"
+            most = (
+                "" if self.answers_90 is None else f", and fewer than {_format_rounded(self.answers_90)} in nine of ten"
+            )
             rate = (
                 "" if self.hours_median is None else f" At the present rate that takes {_duration(self.hours_median)}."
             )
             likely = "answer is" if self.answers_median == 1 else "answers are"
-            parts.append(f"About {_rounded(self.answers_median)} more {likely} likely needed{most}.{rate}")
+            parts.append(f"About {_format_rounded(self.answers_median)} more {likely} likely needed{most}.{rate}")
         return " ".join([*parts, self.hint]).strip()
 
     def as_dict(self) -> dict[str, Any]:
@@ -124,7 +126,7 @@ def standing(
         known: Whether there is a verdict; None if the counts are all that is known.
         answers_an_hour: How fast answers come.
     """
-    found = _remembered(_Counts(tally, left), confidence, margin) if len(tally.names) <= MOST_SHOWN else None
+    found = _estimate_remembered(_Counts(tally, left), confidence, margin) if len(tally.names) <= MOST_SHOWN else None
     found = found or _estimate(tally, confidence, margin, left)
     if known:
         found = found._replace(answers_median=0, answers_90=0, hint="", reason="", margin=None)
@@ -154,7 +156,7 @@ class _Counts:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _remembered(counts: _Counts, confidence: float, margin: float) -> Standing:
+def _estimate_remembered(counts: _Counts, confidence: float, margin: float) -> Standing:
     return _estimate(counts.tally, confidence, margin, counts.left)
 
 
@@ -186,7 +188,7 @@ def count_questions_left(tally: Tally) -> Floats:
     """(K, K) float64: how many questions about each pair can still be asked, as far as the number of items says it."""
     left = np.full(tally.wins.shape, np.inf)
     if _asks_once(tally):
-        left = np.maximum((tally.items or 0) - met(tally), 0).astype(np.float64)
+        left = np.maximum((tally.items or 0) - count_met(tally), 0).astype(np.float64)
     np.fill_diagonal(left, 0)
     return left
 
@@ -311,7 +313,7 @@ def answers_needed(
     left = (count_questions_left(tally) if left is None else left)[np.ix_(arms, arms)]
     ties = float(tally.ties.sum() / max(tally.ties.sum() + 2 * tally.wins.sum(), 1))
     if tally.is_finite:
-        return _needed_on_items(
+        return _count_needed_on_items(
             tally, arms, strengths[: max(MOST_DRAWN // len(arms) ** 2, 20)], confidence, margin, left, ties
         )
     best, rng = strengths.argmax(axis=1), np.random.default_rng(LUCK)
@@ -399,7 +401,7 @@ def _inverse_gaussian(variance: Floats, normal: Floats, uniform: Floats) -> Floa
     return np.where(uniform * (1 + root) <= 1, root, 1 / root)
 
 
-def _needed_on_items(
+def _count_needed_on_items(
     tally: Tally, arms: Ints, strengths: Floats, confidence: float, margin: float, left: Floats, ties: float
 ) -> Floats:
     best, chance, most, least = _items_left(tally, arms, strengths, left, ties)
@@ -459,7 +461,9 @@ def _hint(
         if larger > margin:
             median = float(np.median(answers_needed(tally, arms, strengths[:FEWER], confidence, larger, left)))
             if median <= EQUAL / 2:
-                needs = f"it needs about {_rounded(int(median))} more answers" if median else "it has a verdict now"
+                needs = (
+                    f"it needs about {_format_rounded(int(median))} more answers" if median else "it has a verdict now"
+                )
                 hint = f"{equal} With a margin of {larger:g} {needs}: look at the verdict with margin={larger:g}."
                 return hint.strip(), larger
     return equal, None
@@ -481,11 +485,11 @@ def _format_chance(chance: float) -> str:
     return ">99 %" if chance > 0.99 else f"{percent(chance)} %"
 
 
-def _rounded(number: int) -> str:
+def _format_rounded(number: int) -> str:
     return f"{float(f'{number:.2g}'):,.0f}"
 
 
 def _duration(hours: float) -> str:
     if hours < 1:
-        return counted(max(1, round(60 * hours)), "minute")
-    return counted(round(hours), "hour") if hours < 48 else counted(round(hours / 24), "day")
+        return format_count(max(1, round(60 * hours)), "minute")
+    return format_count(round(hours), "hour") if hours < 48 else format_count(round(hours / 24), "day")

@@ -20,21 +20,21 @@ from ..errors import Conflict, InvalidInput, LackingOutputs, NothingToAsk, Unkno
 from ..storage.batches import Batch, Packed, pack, store
 from ..storage.storage import Event, Write
 from ..votes.files import Reading, VoteSource, read_votes
-from ..votes.names import LinkVoter, arm_names, imported_name, place_of, voter_name
+from ..votes.names import LinkVoter, arm_names, name_imported, place_of, voter_name
 from ..votes.votes import Votes
 from . import log
 from .about import THESE_ANSWERS, check_about
 from .allocation import Allocation, allocate
 from .answering import Answering
 from .asked_items import ItemSet
-from .certainty import checked_margin
+from .certainty import check_margin
 from .duels import Duel, DuelItem, iso_time
-from .goal import checked_after
+from .goal import check_after
 from .history import History
 from .impressions import Document, Impression, answer_by_clicks, show_list
 from .invitations import refuse_imported, refuse_invited
 from .items import find_item_set, with_items
-from .past_votes import MOST_VOTES, checked_batch, exported_votes, too_many
+from .past_votes import MOST_VOTES, check_batch, export_votes, too_many
 from .paths import find_paths_in
 from .people import NOBODY
 from .record import next_event
@@ -189,7 +189,7 @@ class Study(Shown, Answering):
             new.append(event)
             duels.append(duel)
         if not duels:
-            raise self._nothing_to_ask(history, voter)
+            raise self._refuse_to_ask(history, voter)
         self._append(history, new)
         return duels
 
@@ -233,7 +233,7 @@ class Study(Shown, Answering):
         )
         return event, duel
 
-    def _nothing_to_ask(self, history: History, voter: str | None) -> Conflict:
+    def _refuse_to_ask(self, history: History, voter: str | None) -> Conflict:
         if not history.has_outputs:
             return LackingOutputs(
                 f"fewer than two arms of study {self.name!r} have outputs for all items: add those that are missing"
@@ -403,7 +403,7 @@ class Study(Shown, Answering):
         Raises:
             InvalidInput: If it is neither.
         """
-        self._storage.write(Write(partial(self._set_after_in, after=checked_after(after)), self._row.id))
+        self._storage.write(Write(partial(self._set_after_in, after=check_after(after)), self._row.id))
 
     def _set_after_in(self, connection: sa.Connection, *, after: str) -> None:
         history = self.current(connection)
@@ -419,7 +419,7 @@ class Study(Shown, Answering):
         Raises:
             InvalidInput: If it is not at least 0 and below ½.
         """
-        self._storage.write(Write(partial(self._set_margin_in, margin=checked_margin(margin)), self._row.id))
+        self._storage.write(Write(partial(self._set_margin_in, margin=check_margin(margin)), self._row.id))
 
     def _set_margin_in(self, connection: sa.Connection, *, margin: float) -> None:
         history = self.current(connection)
@@ -474,7 +474,7 @@ class Study(Shown, Answering):
         note = find_paths_in(read)
         for one in (*read.unread_notes, *([] if note is None else [note])):
             warnings.warn(one, stacklevel=2)
-        return self.import_packed(pack(read, imported_name))
+        return self.import_packed(pack(read, name_imported))
 
     def import_packed(self, packed: Packed) -> int:
         """As `import_votes`, with packed votes."""
@@ -482,7 +482,7 @@ class Study(Shown, Answering):
 
     def importing(self, packed: Packed) -> Write[int]:
         """Return what `import_packed` writes; its value is the number of votes."""
-        note, batch = checked_batch(packed, self.name, self.history().names)  # an arm keeps its index
+        note, batch = check_batch(packed, self.name, self.history().names)  # an arm keeps its index
         return Write(partial(self._import_in, packed=packed, batch=batch, note=json.dumps(note)), self._row.id)
 
     def _import_in(self, connection: sa.Connection, *, packed: Packed, batch: Batch, note: str) -> int:
@@ -509,7 +509,7 @@ class Study(Shown, Answering):
             items: Whether to add prompt, left_output and right_output to `Votes.extra`, which has the number of the
                 item and the voter's comment anyway, if there are any.
         """
-        return exported_votes(self, items)
+        return export_votes(self, items)
 
     def open_duels(self) -> list[Duel]:
         """Return the duels without an answer, oldest first."""

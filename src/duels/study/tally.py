@@ -189,14 +189,14 @@ def as_tally(
     return Tally(listed, counted, tied, playing, start, items, scope, strength)
 
 
-def met(tally: Tally) -> Ints:
+def count_met(tally: Tally) -> Ints:
     """Return (K, K) int64: how often i and j have met, ties included."""
     return tally.wins + tally.wins.T + tally.ties
 
 
 def estimates(tally: Tally) -> Floats:
     """Return (K, K) float64: the estimated probability that i beats j; a tie is half a win, no duel is ½."""
-    n = met(tally)
+    n = count_met(tally)
     halves: Floats = np.full(n.shape, 0.5)
     np.divide(tally.wins + tally.ties / 2, n, out=halves, where=n > 0)
     return halves

@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import InvalidInput, counted, percent
+from ..errors import InvalidInput, format_count, percent
 from .about import GIVEN, INDEPENDENT, THESE_PEOPLE, About, Strength, describe_scope
-from .certainty import Certainty, certainty_of, checked_confidence, checked_margin
+from .certainty import Certainty, certainty_of, check_confidence, check_margin
 from .exhausted import Exhausted
 from .leaderboard import find_shares
 from .reach import Reach
 from .standing import MOST_SHOWN, standing
-from .tally import Bools, Floats, Ranking, Tally, estimates, met, rank_arms
+from .tally import Bools, Floats, Ranking, Tally, count_met, estimates, rank_arms
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
 # What is computed when it is first looked at, by the function that the verdict keeps under this name: to rank takes
@@ -191,7 +191,7 @@ class Verdict:
             forecast: Whether to say how many more answers are likely needed.
             facts: Whether to say by how much the leader wins, and how many answers there are; a page says so above.
         """
-        kinds = {"winner": _winner, "no condorcet winner": _no_winner, "practically tied": _tied}
+        kinds = {"winner": _winner, "no condorcet winner": _no_winner, "practically tied": _describe_tied}
         found = kinds[self.kind](self) if self.kind in kinds else _not_yet(self, _how_long(self) if forecast else "")
         scope = describe_scope(self.about, self.strength, self.items)
         if scope and found.startswith("No "):  # other sentences begin with an arm's name
@@ -265,7 +265,7 @@ def verdict(
     Raises:
         InvalidInput: If an argument is out of range, or every arm is retired.
     """
-    confidence, margin = checked_confidence(confidence), checked_margin(margin)
+    confidence, margin = check_confidence(confidence), check_margin(margin)
     active = np.flatnonzero(tally.active)
     if len(active) == 0:
         raise InvalidInput("every arm is retired: expected at least one active arm; take one back")
@@ -339,7 +339,7 @@ def _answers_to_go(tally: Tally, confidence: float, margin: float, left: Floats 
 
 def _is_complete(tally: Tally, active: np.ndarray) -> bool:
     """Whether every pair of active arms was asked about all items."""
-    asked = met(tally)[np.ix_(active, active)][~np.eye(len(active), dtype=bool)]
+    asked = count_met(tally)[np.ix_(active, active)][~np.eye(len(active), dtype=bool)]
     return bool((asked >= (tally.items or 0)).all())
 
 
@@ -465,7 +465,7 @@ def headline(verdict: Mapping[str, Any], retired: bool = False) -> str:
         return "No winner: no arm beats all others"
     if kind == "practically tied":
         if not verdict["margin"]:
-            return f"Level: {listed([leader, *verdict['tied_with']])}"
+            return f"Level: {join_names([leader, *verdict['tied_with']])}"
         return f"Practically as good as any: {leader}{wins}"
     nothing = "No verdict" if retired else "Not yet"
     if verdict["arms"] == 1 and not verdict["open_pairs"]:
@@ -476,9 +476,9 @@ def headline(verdict: Mapping[str, Any], retired: bool = False) -> str:
         return f"{nothing}: no two {'active ' if verdict['duels'] else ''}arms have met"
     first = [leader, *verdict["level_with"]]
     if retired:
-        return f"No verdict: {listed(first)} {'led' if len(first) == 1 else 'shared the first rank'}"
+        return f"No verdict: {join_names(first)} {'led' if len(first) == 1 else 'shared the first rank'}"
     by = "" if effect is None else f" with {effect}"
-    ranks = f"Not yet: {listed(first)} {f'leads{by}' if len(first) == 1 else 'share the first rank'}"
+    ranks = f"Not yet: {join_names(first)} {f'leads{by}' if len(first) == 1 else 'share the first rank'}"
     arm, to_go = verdict["open_pairs"][0][0], verdict["answers_to_go"]
     if arm not in first:
         return f"{ranks}, {arm} may still win"
@@ -497,14 +497,14 @@ def describe_answers(verdict: Mapping[str, Any], items: bool = True) -> str:
         '216 answers by 8 people about 20 prompts'
     """
     duels, who = verdict["duels"], verdict["answerers"] or {}
-    found, by_people = counted(duels, "answer"), who.get("by_people", 0)
+    found, by_people = format_count(duels, "answer"), who.get("by_people", 0)
     if by_people:
         those = "" if by_people >= duels else f", {by_people:,} of them"
-        found += f"{those} by {counted(who['people'], 'person', 'people')}"
-    return found + (f" about {counted(verdict['items'], 'prompt')}" if items and verdict["items"] else "")
+        found += f"{those} by {format_count(who['people'], 'person', 'people')}"
+    return found + (f" about {format_count(verdict['items'], 'prompt')}" if items and verdict["items"] else "")
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
+def join_names(names: Sequence[str], most: int = 5) -> str:
     """Return `a, b and c`; `a, b, c and 9 others` if there are too many."""
     shown = list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} others"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
@@ -526,18 +526,18 @@ def _no_winner(verdict: Verdict) -> str:
     return f"{none} There is a cycle: {cycle}." if cycle else none
 
 
-def _tied(verdict: Verdict) -> str:
+def _describe_tied(verdict: Verdict) -> str:
     if verdict.margin == 0:  # only on these answers
         level = "is level with" if verdict.final else "is not shown to beat"
-        return f"no arm beats {verdict.leader}, which {level} {listed(verdict.tied_with)}."
+        return f"no arm beats {verdict.leader}, which {level} {join_names(verdict.tied_with)}."
     return (
         f"{verdict.leader} is practically as good as any: no arm wins more than {_percent(0.5 + verdict.margin)} "
-        f"of its comparisons with it, a tie counted as a half. It is not shown to beat {listed(verdict.tied_with)}."
+        f"of its comparisons with it, a tie counted as a half. It is not shown to beat {join_names(verdict.tied_with)}."
     )
 
 
 def _not_yet(verdict: Verdict, how_long: str) -> str:
-    others = listed([other for _, other in verdict.open_pairs]) if verdict.open_pairs else ""
+    others = join_names([other for _, other in verdict.open_pairs]) if verdict.open_pairs else ""
     if verdict.arms == 1 and not others:
         return "No verdict yet: there is only one arm."
     if verdict.arms == 1:
@@ -547,7 +547,7 @@ def _not_yet(verdict: Verdict, how_long: str) -> str:
     if verdict.leader is None:
         return "No verdict yet: these arms have not met."
     first, arm = [verdict.leader, *verdict.level_with], verdict.open_pairs[0][0]
-    ranks = f"{listed(first)} {'ranks first' if len(first) == 1 else 'share the first rank'}"
+    ranks = f"{join_names(first)} {'ranks first' if len(first) == 1 else 'share the first rank'}"
     if arm not in first:
         who = "it" if len(first) == 1 else "each"
         ranks = f"{ranks}, but {who} is clearly beaten by another arm. {arm} may still win"
@@ -567,7 +567,7 @@ def _describe_missing(verdict: Verdict) -> str:
     missing = verdict.missing
     if missing is None or verdict.kind != "winner" or verdict.void is not None:
         return ""
-    found = counted(missing.skipped + missing.expired, "question has", "questions have")
+    found = format_count(missing.skipped + missing.expired, "question has", "questions have")
     would = "would stand" if missing.stands else "would not stand"
     return f"{found} no answer that counts: the verdict {would} had all of them gone the other way."
 
@@ -576,7 +576,7 @@ def _describe_contradictions(verdict: Verdict) -> str:
     """Why a study about these answers is read as one about new items."""
     if not verdict.contradictions or not verdict.items:
         return ""
-    times = counted(verdict.contradictions, "time")
+    times = format_count(verdict.contradictions, "time")
     return f"The judge contradicted itself {times}, so that its answers are not final: this is about new prompts."
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..errors import InvalidInput, counted
+from ..errors import InvalidInput, format_count
 from ..votes.files import Reading, VoteSource, read_votes
 from ..votes.votes import Votes
 from .agreement import Agreement, agreements, krippendorff
@@ -111,7 +111,7 @@ class VoterAgreement(NamedTuple):
 
     def __str__(self) -> str:
         voters = [self._sides(), *self._at_random(), *self._favorites()]
-        return "\n".join([self._overall(), *self._pairs(), *voters, *self._left_out(), *self.notes])
+        return "\n".join([self._overall(), *self._pairs(), *voters, *self._describe_left_out(), *self.notes])
 
     def _overall(self) -> str:
         if self.raw is None or self.base is None:
@@ -121,14 +121,14 @@ class VoterAgreement(NamedTuple):
             )
         alpha = "α is undefined" if self.alpha is None else f"Krippendorff's α = {self.alpha:.2f}"
         return (
-            f"{counted(len(self.voters), 'voter')}, {counted(self.questions, 'question')} with several answers, "
-            f"{self.answers:,} in all. A question is {self.question}.\n"
+            f"{format_count(len(self.voters), 'voter')}, {format_count(self.questions, 'question')} with several "
+            f"answers, {self.answers:,} in all. A question is {self.question}.\n"
             f"Two answers to the same question agree in {self.raw:.0%} of cases ({self.base:.0%} by chance, {alpha})."
         )
 
     def _pairs(self) -> list[str]:
         more = len(self.pairs) - SHOWN
-        last = [f"{counted(more, 'more pair')} of voters with questions in common."] if more > 0 else []
+        last = [f"{format_count(more, 'more pair')} of voters with questions in common."] if more > 0 else []
         return [*(f"{one}." for one in self.pairs[:SHOWN]), *last]
 
     def _sides(self) -> str:
@@ -136,7 +136,7 @@ class VoterAgreement(NamedTuple):
             return "No test of sides: there is no answer for left or right whose side a coin can have decided."
         if not any(one.p_side < 1 or one.one_sided for one in self.voters) and not self.shuffled:
             return "No test of sides: no two arms were shown in both orders, so no coin decided them."
-        return _listed(
+        return _list_voters(
             "prefer a side", (f"{v.voter} ({v.left} left, {v.right} right)" for v in self.voters if v.one_sided)
         )
 
@@ -144,7 +144,7 @@ class VoterAgreement(NamedTuple):
         if self.raw is None:
             return []
         found = (f"{v.voter} ({v.share:.0%}, expected {v.expected:.0%})" for v in self.voters if v.at_random)
-        return [_listed("agree with the others no more than a coin does", found)]
+        return [_list_voters("agree with the others no more than a coin does", found)]
 
     def _favorites(self) -> list[str]:
         if not self.voters:
@@ -154,10 +154,10 @@ class VoterAgreement(NamedTuple):
             for v in self.voters
             if v.favors_arm
         )
-        return [_listed("favor an arm", found)]
+        return [_list_voters("favor an arm", found)]
 
-    def _left_out(self) -> list[str]:
-        return [f"{counted(self.left_out, 'vote')} left out: no voter, or no question."] if self.left_out else []
+    def _describe_left_out(self) -> list[str]:
+        return [f"{format_count(self.left_out, 'vote')} left out: no voter, or no question."] if self.left_out else []
 
 
 def agreement(
@@ -247,7 +247,7 @@ def _is_shuffled(votes: Votes) -> bool:
 
 def _voters(every: Answers, sided: Answers, shared: Answers, shuffled: bool) -> list[VoterRow]:
     often, left, right = every.per_voter(), sided.per_voter(0), sided.per_voter(1)
-    p_side, compared = side_p_values(left, right), _compared(shared, len(often))
+    p_side, compared = side_p_values(left, right), _compare_voters(shared, len(often))
     p_side = p_side if shuffled else np.ones(len(p_side))
     one_sided = holm(p_side) <= LEVEL
     p_low, p_chance = (np.array([getattr(one, name) for _, one in compared]) for name in ("p_low", "p_chance"))
@@ -300,7 +300,7 @@ def remark_on_voters(votes: Votes) -> str | None:
     sided = _is_shuffled(looked_at) & (holm(side_p_values(left, right)) <= LEVEL)
     favor = favorites_of(every).p <= LEVEL
     kinds = [
-        f"{counted(len(names), 'voter')} {verb if len(names) == 1 else plural} ({', '.join(names[:3])}"
+        f"{format_count(len(names), 'voter')} {verb if len(names) == 1 else plural} ({', '.join(names[:3])}"
         f"{', …' if len(names) > 3 else ''})"
         for found, verb, plural in (
             (sided, "prefers a side", "prefer a side"),
@@ -317,7 +317,7 @@ def remark_on_voters(votes: Votes) -> str | None:
     )
 
 
-def _compared(shared: Answers, voters: int) -> list[tuple[int, Compared]]:
+def _compare_voters(shared: Answers, voters: int) -> list[tuple[int, Compared]]:
     """For each voter, in how many questions the voter and others chose an arm, and how these choices compare."""
     voter, same, other = choices_of(shared)
     order = np.argsort(voter, kind="stable")
@@ -325,5 +325,5 @@ def _compared(shared: Answers, voters: int) -> list[tuple[int, Compared]]:
     return [(len(part), compare(same[part], other[part])) for part in parts]
 
 
-def _listed(what: str, found: Iterable[str]) -> str:
+def _list_voters(what: str, found: Iterable[str]) -> str:
     return f"Voters who {what}: {', '.join(found) or 'none'}."

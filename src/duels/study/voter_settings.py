@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, shorten
 from ..storage.storage import Write
 from ..storage.tables import studies
 from ..votes.names import is_text
@@ -58,7 +58,7 @@ def voter_settings_of(settings: Mapping[str, Any]) -> VoterSettings:
 def voter_settings(study: Log) -> VoterSettings:
     """Return the settings for voters as the database has them now."""
     with study.storage.lock, study.storage.translate_errors():
-        return voter_settings_of(_stored(study.storage.connection(), study))
+        return voter_settings_of(_read_settings(study.storage.connection(), study))
 
 
 def change_voter_settings(study: Log, **changes: object) -> VoterSettings:
@@ -74,40 +74,40 @@ def change_voter_settings(study: Log, **changes: object) -> VoterSettings:
     Raises:
         InvalidInput: If one of them cannot be used.
     """
-    checked = {name: _checked(name, value) for name, value in changes.items()}
+    checked = {name: _check_setting(name, value) for name, value in changes.items()}
     return study.storage.write(Write(partial(_change, study=study, changes=checked), study.id))
 
 
 def _change(connection: sa.Connection, *, study: Log, changes: Mapping[str, object]) -> VoterSettings:
     study.current(connection)
-    settings = _stored(connection, study)
+    settings = _read_settings(connection, study)
     settings["voters"] = settings.get("voters", {}) | changes
     connection.execute(sa.update(studies).where(studies.c.id == study.id).values(settings=json.dumps(settings)))
     return voter_settings_of(settings)
 
 
-def _stored(connection: sa.Connection, study: Log) -> dict[str, Any]:
+def _read_settings(connection: sa.Connection, study: Log) -> dict[str, Any]:
     found = connection.execute(sa.select(studies.c.settings).where(studies.c.id == study.id)).scalar_one()
     return dict(json.loads(found))
 
 
-def _checked(name: str, value: object) -> object:
+def _check_setting(name: str, value: object) -> object:
     if name not in VoterSettings._fields:
         raise InvalidInput(f"voters have no setting {name!r}: expected one of {', '.join(VoterSettings._fields)}")
     if name == "votes":
         return check_int("votes", value, 1, MOST_VOTES)
     if name in SWITCHES:
         if not isinstance(value, bool):
-            raise InvalidInput(f"{name} is {cut(value)}: expected True or False")
+            raise InvalidInput(f"{name} is {shorten(value)}: expected True or False")
         return value
     most = MOST_QUESTION if name == "question" else MOST_INSTRUCTIONS
     text = value.strip() if isinstance(value, str) else None
     if text is None or len(text) > most or not _is_storable(text) or (name == "question" and not text.isprintable()):
-        raise InvalidInput(f"{name} is {cut(value)}: expected text of at most {most:,} characters")
+        raise InvalidInput(f"{name} is {shorten(value)}: expected text of at most {most:,} characters")
     return text or VoterSettings._field_defaults[name]
 
 
-def checked_comment(comment: str | None) -> str | None:
+def check_comment(comment: str | None) -> str | None:
     """Return a voter's comment as it is stored; None if there is nothing in it.
 
     Control characters other than tabs and line breaks are left out, since terminals obey them; so are signs that change
@@ -118,7 +118,7 @@ def checked_comment(comment: str | None) -> str | None:
     """
     text = DISGUISES.sub("", (comment or "").replace("\r\n", "\n")).strip()
     if len(text) > MOST_COMMENT or not _is_storable(text):
-        raise InvalidInput(f"the comment is {cut(text)}: expected text of at most {MOST_COMMENT:,} characters")
+        raise InvalidInput(f"the comment is {shorten(text)}: expected text of at most {MOST_COMMENT:,} characters")
     return text or None
 
 

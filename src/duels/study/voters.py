@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import counted, percent
+from ..errors import format_count, percent
 from .agreement import Alpha, krippendorff
 from .answers import NO_ITEM, NOBODY, AnswerTable
 from .duels import iso_time
 from .positions import LEVEL, is_biased, is_biased_together, side_p_values
 from .record import LEFT, RIGHT, TIE
-from .shared_questions import NEITHER, Answers, choices_of, first_places, renumbered
+from .shared_questions import NEITHER, Answers, choices_of, first_places, renumber
 from .voter_agreement import favorites_of
 from .voter_tests import compare, is_at_random, shares_of
 
@@ -132,7 +132,7 @@ def _answers(table: AnswerTable) -> tuple[Answers, bool]:
     low, high = np.minimum(left, right), np.maximum(left, right)
     pair = high * (high - 1) // 2 + low
     arms = len(table.names)
-    question = renumbered(item * (arms * (arms - 1) // 2) + pair if has_items else pair)
+    question = renumber(item * (arms * (arms - 1) // 2) + pair if has_items else pair)
     choice = np.where(answer < TIE, np.where(answer == LEFT, left, right) == high, answer)
     nothing = np.full(len(voter), NEITHER)
     pairs = np.zeros((2, int(question.max(initial=-1)) + 1), np.int64)
@@ -233,7 +233,7 @@ def rows_of(found: Voters, chosen: np.ndarray) -> list[dict[str, Any]]:
     return [dict(zip(("voter", *columns), row)) for row in zip(names, *columns.values())]
 
 
-def ordered(found: Voters, search: str = "", sort: str = "answers", reverse: bool = False) -> np.ndarray:
+def order_voters(found: Voters, search: str = "", sort: str = "answers", reverse: bool = False) -> np.ndarray:
     """Return the indices of voters whose name contains a text, in order.
 
     Args:
@@ -277,7 +277,7 @@ def summary_of(found: Voters) -> dict[str, Any]:
     """Return what is said about all voters, for JSON."""
     overall = found.overall
     return {
-        "total": len(ordered(found)),
+        "total": len(order_voters(found)),
         "unnamed": found.unnamed,
         "questions": found.questions,
         "raw": overall and overall.raw,
@@ -304,10 +304,10 @@ def _sides(found: Voters) -> str | None:
 
 
 def _overall(found: Voters) -> str:
-    total, voters = len(ordered(found)), int((found.answers > 0).sum())
+    total, voters = len(order_voters(found)), int((found.answers > 0).sum())
     if not total:
         return "Nobody has voted under a name yet." if found.unnamed else "Nobody has voted yet."
-    known = counted(total, "voter")
+    known = format_count(total, "voter")
     if voters < total:
         known += f", {voters:,} of them with answers that count"
     if found.overall is None:

@@ -4,10 +4,10 @@ import numpy as np
 import sqlalchemy as sa
 
 from ..errors import InvalidInput
-from ..storage.batches import forget_voter, stored_voters
+from ..storage.batches import forget_voter, read_stored_voters
 from ..storage.changes import rename_in_changes
 from ..storage.tables import events, voters
-from ..votes.names import composed, link_voter
+from ..votes.names import compose, link_voter
 from .record import Record
 
 WITHDREW = "Withdrew the answers of “{}”."  # what a change says
@@ -33,7 +33,7 @@ def answers_by(connection: sa.Connection, study: int, history: Record, name: str
     rows = connection.execute(chosen).all()
     given = [(duel, attempt) for kind, duel, attempt in rows if kind == "tell"]
     has_imported = False
-    for event, found in stored_voters(connection, study, history.seq):
+    for event, found in read_stored_voters(connection, study, history.seq):
         numbers = [number for number, one in enumerate(found.names) if one in _forms(name)]
         has_imported |= bool(numbers)
         given += [(event.duel + place, 0) for place in np.flatnonzero(np.isin(found.given, numbers)).tolist()]
@@ -56,7 +56,7 @@ def erase_name(connection: sa.Connection, study: int, history: Record, name: str
 
 
 def _forms(name: str) -> set[str]:
-    return {name, composed(name)}
+    return {name, compose(name)}
 
 
 def _theirs(study: int, name: str) -> sa.ColumnElement[bool]:

@@ -25,7 +25,7 @@ from ..policies import policy as find_policy
 from ..storage.batches import pack
 from ..votes.files import read_votes
 from ..votes.frames import MAGIC, scan
-from ..votes.names import imported_name
+from ..votes.names import name_imported
 from .past_votes import PastVotes
 from .paths import find_paths_in
 from .player import Player, is_built_in
@@ -230,7 +230,7 @@ def pack_votes(content: bytes) -> PastVotes:
             raise InvalidInput(
                 f"the names in the votes have more than {MOST_TEXT:,} characters: send fewer votes at once"
             )
-    return PastVotes(pack(votes, imported_name), find_paths_in(votes))
+    return PastVotes(pack(votes, name_imported), find_paths_in(votes))
 
 
 def _check_rows(content: bytes) -> None:

@@ -77,8 +77,8 @@ def split_header(source: str, rows: Iterator[Row[list[str]]], columns: Columns) 
     if not columns and len(first) == 2 and PAIRS.isdisjoint(map(plain, first)):
         return _pairs(source, line, first, list(rows))
     if any(isinstance(column, int) for column in columns.values()):
-        return Table(source, "line", range(len(first)), _widened(itertools.chain([(line, first)], rows)))
-    return Table(source, "line", first, _widened(rows))
+        return Table(source, "line", range(len(first)), _widen(itertools.chain([(line, first)], rows)))
+    return Table(source, "line", first, _widen(rows))
 
 
 def _pairs(source: str, line: int, first: list[str], rest: list[Row[list[str]]]) -> Table:
@@ -94,10 +94,10 @@ def _pairs(source: str, line: int, first: list[str], rest: list[Row[list[str]]])
             f"which: columns={{'winner': {first[0]!r}, 'loser': {first[1]!r}}}, or {{'winner': 0, 'loser': 1}} "
             f"(--column winner=… --column loser=…)"
         )
-    return Table(source, "line", (0, 1), _widened([(line, first), *rest]))
+    return Table(source, "line", (0, 1), _widen([(line, first), *rest]))
 
 
-def _widened(rows: Iterable[Row[list[str]]]) -> Rows:
+def _widen(rows: Iterable[Row[list[str]]]) -> Rows:
     return rows  # type: ignore[return-value]  # cells of a file are text; those of other tables may be anything
 
 

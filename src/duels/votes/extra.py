@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def checked_extra(extra: object) -> tuple[str, ...]:
+def check_extra(extra: object) -> tuple[str, ...]:
     """Return the names of further columns.
 
     Raises:

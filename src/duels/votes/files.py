@@ -14,11 +14,11 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from ..errors import InvalidInput, UnknownName, cut
+from ..errors import InvalidInput, UnknownName, shorten
 from ..files import read_cell
 from .columns import OPTIONAL, Columns, Rows, Table, columns_said, roles_of, split_header
-from .extra import checked_extra, place_of_field
-from .formats import Format, columns_needed, format_of, reshaped, reshaped_roles, scored_pairs
+from .extra import check_extra, place_of_field
+from .formats import Format, columns_needed, format_of, pair_scores, reshape_roles, reshape_table
 from .frames import Kept, frame_table, is_parquet, scan, simple_csv, votes_of_frame
 from .promptfoo import results_of, scores_of
 from .rows import votes_of_rows
@@ -113,11 +113,11 @@ def count_votes(
 
 
 def _read(source: VoteSource, format: str | None, extra: Iterable[str], wanted: Kept, reading: Reading) -> Votes:
-    columns, on_error, without = _checked(**reading)
+    columns, on_error, without = _check_options(**reading)
     if without:
         wanted = Kept.voters if wanted is Kept.counts else wanted
         return _read(source, format, extra, wanted, {"columns": columns, "on_error": on_error}).without(without)
-    kept = checked_extra(extra)
+    kept = check_extra(extra)
     if isinstance(source, Votes):
         if columns:
             raise InvalidInput(f"columns with {source!r}, which are read already: give them to read_votes")
@@ -135,13 +135,13 @@ def _read(source: VoteSource, format: str | None, extra: Iterable[str], wanted: 
     return votes_of_rows(table, roles, kept, on_error == "skip")
 
 
-def _checked(
+def _check_options(
     columns: Columns | None = None, on_error: str = "raise", without: Iterable[str] = ()
 ) -> tuple[Columns, str, tuple[str, ...]]:
     if on_error not in ON_ERROR:
         raise UnknownName("on_error", on_error, ON_ERROR)
     if isinstance(without, str) or not isinstance(without, Iterable):
-        raise InvalidInput(f"without is {cut(without)}: expected a list of voters, such as ['bot 7']")
+        raise InvalidInput(f"without is {shorten(without)}: expected a list of voters, such as ['bot 7']")
     return columns or {}, on_error, tuple(without)
 
 
@@ -150,8 +150,8 @@ def _votes_in(known: Format, table: Table, columns: Columns, extra: tuple[str, .
     if table.frame is not None:
         needed = {*columns_needed(known, table.header), *(str(place_of_field(table, name)[0]) for name in extra)}
         table = frame_table(table.source, table.frame.select(*needed), table.unit, table.first)
-    table = reshaped(table, known)
-    roles = roles_of(table, reshaped_roles(columns))
+    table = reshape_table(table, known)
+    roles = roles_of(table, reshape_roles(columns))
     others = {role: at for role, at in roles.items() if role in OPTIONAL}
     said = f"{known.name}: {', '.join(filter(None, [known.said, columns_said(table.header, others)]))}"
     return replace(votes_of_rows(table, roles, extra, skip), said=said)
@@ -170,7 +170,7 @@ def _table(source: VoteSource, columns: Columns, format: str | None) -> Table:
     if not isinstance(source, Iterable):
         raise InvalidInput(f"{source!r} holds no votes: expected a path, a data frame, or rows as dicts or tuples")
     rows = (row._asdict() if hasattr(row, "_asdict") else row for row in source)
-    return Table(called, "row", *_unpacked(list(enumerate(rows, 1))))
+    return Table(called, "row", *_unpack(list(enumerate(rows, 1))))
 
 
 def _file_table(source: str | bytes | os.PathLike[str], columns: Columns, format: str | None) -> Table:
@@ -189,12 +189,12 @@ def _file_table(source: str | bytes | os.PathLike[str], columns: Columns, format
         by_position = any(isinstance(column, int) for column in columns.values())
         if not by_position and (table := simple_csv(called, text, kind)) is not None:
             return table
-        return split_header(called, _unescaped(csv_rows(text, kind), "'" in text), columns)
+        return split_header(called, _unescape(csv_rows(text, kind), "'" in text), columns)
     if (results := _promptfoo_results(text)) is not None:
         return _scores_table(called, results)
     if (array := _json_array(text, called)) is not None:
-        return Table(called, "row", *_unpacked(list(enumerate(array, 1))))
-    return Table(called, "line", *_unpacked(list(json_rows(text))))
+        return Table(called, "row", *_unpack(list(enumerate(array, 1))))
+    return Table(called, "line", *_unpack(list(json_rows(text))))
 
 
 def _promptfoo_results(text: str) -> list[object] | None:
@@ -209,11 +209,11 @@ def _promptfoo_results(text: str) -> list[object] | None:
 
 def _scores_table(called: str, results: list[object]) -> Table:
     faults = list[tuple[int, str]]()
-    rows: Rows = list(scored_pairs(scores_of(results, faults)))
+    rows: Rows = list(pair_scores(scores_of(results, faults)))
     return Table(called, "result", ("left", "right", "winner"), [*rows, *((at, ValueError(why)) for at, why in faults)])
 
 
-def _unescaped(rows: Iterator[Row[list[str]]], escaped: bool) -> Iterator[Row[list[str]]]:
+def _unescape(rows: Iterator[Row[list[str]]], escaped: bool) -> Iterator[Row[list[str]]]:
     """Without the apostrophes that `write_votes` puts in front of formulas."""
     if not escaped:
         return rows
@@ -233,11 +233,11 @@ def _json_array(text: str, called: str) -> list[object] | None:
     return rows if isinstance(rows, list) and (not rows or isinstance(rows[0], list | dict)) else None
 
 
-def _unpacked(rows: list[tuple[int, object]]) -> tuple[Sequence[object], Rows]:
+def _unpack(rows: list[tuple[int, object]]) -> tuple[Sequence[object], Rows]:
     """Header and rows of a list of dicts, or of tuples, whose header is their positions."""
     keys = list(dict.fromkeys(key for _, row in rows if isinstance(row, Mapping) for key in row))
     if len(keys) > MOST_COLUMNS:
-        shown = ", ".join(cut(key, 20) for key in keys[:5])
+        shown = ", ".join(shorten(key, 20) for key in keys[:5])
         raise InvalidInput(
             f"the rows have {len(keys):,} different keys ({shown}, …): expected at most {MOST_COLUMNS:,}, the same in "
             "each row"
@@ -252,4 +252,4 @@ def _cells(row: object, keys: list[object]) -> list[object] | ValueError:
         return [row.get(key) for key in keys]
     if isinstance(row, tuple | list | np.ndarray) and not keys:
         return list(row)
-    return row if isinstance(row, ValueError) else ValueError(f"found {cut(row, 40)}, expected a dict or a tuple")
+    return row if isinstance(row, ValueError) else ValueError(f"found {shorten(row, 40)}, expected a dict or a tuple")

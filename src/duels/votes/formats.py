@@ -1,6 +1,6 @@
 """Vote files of known evaluations, whose rows say who won in ways of their own.
 
-A file is recognised by its columns. MT-Bench: Zheng et al. 2023, "Judging LLM-as-a-Judge with MT-Bench and Chatbot
+A file is recognized by its columns. MT-Bench: Zheng et al. 2023, "Judging LLM-as-a-Judge with MT-Bench and Chatbot
 Arena". Arena-Hard: Li et al. 2024. AlpacaEval: Dubois et al. 2024. Other files, such as those of LMArena and FastChat,
 have a column for the winner, and those of Kaggle's LMSYS competition one for each outcome: they need nothing special.
 """
@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..errors import cut
+from ..errors import shorten
 from .columns import COLUMNS, Columns, Rows, Table, plain
 
 ADDED = ("the left arm", "the right arm", "the winner")  # names of the columns that are added to a table
@@ -21,7 +21,7 @@ class Format(NamedTuple):
 
     Attributes:
         name: What it is called.
-        needed: The columns by which it is recognised.
+        needed: The columns by which it is recognized.
         said: Which column is taken for what.
         pairs: Returns the votes in a row. It raises ValueError if a cell is wrong.
     """
@@ -39,12 +39,12 @@ def format_of(header: Sequence[object], columns: Columns) -> Format | None:
     return next((one for one in FORMATS if set(one.needed) <= {*header}), None)
 
 
-def reshaped(table: Table, found: Format) -> Table:
+def reshape_table(table: Table, found: Format) -> Table:
     """Return a table with three more columns: left, right and winner of each vote; a row may become several."""
     return Table(table.source, table.unit, [*table.header, *ADDED], _rows(table, found))
 
 
-def reshaped_roles(columns: Columns) -> Columns:
+def reshape_roles(columns: Columns) -> Columns:
     """Return what the columns of a reshaped table are for."""
     free = dict.fromkeys(("loser", "count", "duel"))
     return free | dict(columns) | dict(zip(("left", "right", "winner"), ADDED))
@@ -82,7 +82,7 @@ def _mt_bench(row: Mapping[str, object]) -> Iterator[Pair]:
     words = {"model_1": "left", "model_2": "right", "tie": "tie", "error": "skip"}
     found = [words.get(str(row[name])) for name in ("g1_winner", "g2_winner")]
     if None in found:
-        cells = " and ".join(cut(row[name], 20) for name in ("g1_winner", "g2_winner"))
+        cells = " and ".join(shorten(row[name], 20) for name in ("g1_winner", "g2_winner"))
         raise ValueError(f"g1_winner and g2_winner are {cells}, expected model_1, model_2, tie or error")
     winner = "skip" if "skip" in found else found[0] if found[0] == found[1] else "tie"
     yield row["model_1"], row["model_2"], str(winner)
@@ -92,19 +92,19 @@ def _arena_hard(row: Mapping[str, object]) -> Iterator[Pair]:
     """Two games: in the first one A is the baseline, in the second one A is the model."""
     games, sides = row["games"], (row["baseline"], row["model"])
     if not isinstance(games, list) or not all(isinstance(game, Mapping) for game in games) or len(games) > 2:
-        raise ValueError(f"games is {cut(games, 40)}, expected a list of two games, each with a score")
+        raise ValueError(f"games is {shorten(games, 40)}, expected a list of two games, each with a score")
     for game, (left, right) in zip(games, (sides, sides[::-1])):
-        yield left, right, _graded(game.get("score"))
+        yield left, right, _read_grade(game.get("score"))
 
 
-def _graded(score: object) -> str:
+def _read_grade(score: object) -> str:
     """A score such as A>>B; a strong win is one win, as a weak one."""
     if score is None or score == "":
         return "skip"
     grades = {"A>>B": "left", "A>B": "left", "A=B": "tie", "B>A": "right", "B>>A": "right"}
     grades |= {"A<B": "right", "A<<B": "right", "B=A": "tie", "B<A": "left", "B<<A": "left"}
     if (word := grades.get(str(score).strip("[] ").upper())) is None:
-        raise ValueError(f"the score of a game is {cut(score, 20)}, expected A>>B, A>B, A=B, B>A or B>>A")
+        raise ValueError(f"the score of a game is {shorten(score, 20)}, expected A>>B, A>B, A=B, B>A or B>>A")
     return word
 
 
@@ -117,7 +117,9 @@ def _alpaca_eval(row: Mapping[str, object]) -> Iterator[Pair]:
     except ValueError:
         number = -1.0
     if number == number and not 1 <= number <= 2:
-        raise ValueError(f"preference is {cut(cell, 20)}, expected a number from 1, the first output, to 2, the second")
+        raise ValueError(
+            f"preference is {shorten(cell, 20)}, expected a number from 1, the first output, to 2, the second"
+        )
     words = {True: "left", False: "right"}
     winner = "skip" if number != number else "tie" if number == 1.5 else words[number < 1.5]
     yield row["generator_1"], row["generator_2"], winner
@@ -145,7 +147,7 @@ FORMATS = (
 )
 
 
-def scored_pairs(outputs: Iterable[tuple[int, Mapping[str, tuple[float, bool]]]]) -> Iterator[tuple[int, list[object]]]:
+def pair_scores(outputs: Iterable[tuple[int, Mapping[str, tuple[float, bool]]]]) -> Iterator[tuple[int, list[object]]]:
     """Yield a row left, right and winner for each two outputs of a test: the one with the larger score wins.
 
     Args:

@@ -23,12 +23,12 @@ from .rows import (
     SHOWN,
     Fault,
     Judge,
+    find_repeated_rows,
+    find_used_names,
     first_rows,
     judge_of,
     moment_of,
-    repeated_rows,
     unread_rows,
-    used_names,
     voter_of,
     votes_of_rows,
 )
@@ -70,17 +70,17 @@ def scan(source: str | bytes | os.PathLike[str], called: str) -> "pl.LazyFrame":
 
     try:
         if isinstance(source, bytes):
-            return _opened(io.BytesIO(source))
+            return _open_parquet(io.BytesIO(source))
         files = _files(os.fspath(source))
         for file in files if len(files) > 1 else ():
             called = str(file)  # which of them is wrong
-            _opened(file)
-        return _opened(files)
+            _open_parquet(file)
+        return _open_parquet(files)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InvalidInput(f"{called} cannot be read as Parquet: {_first_line(error)}") from None
 
 
-def _opened(source: "io.BytesIO | Path | list[Path]") -> "pl.LazyFrame":
+def _open_parquet(source: "io.BytesIO | Path | list[Path]") -> "pl.LazyFrame":
     import polars as pl
 
     frame = pl.scan_parquet(source, extra_columns="ignore")
@@ -223,7 +223,7 @@ def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bo
     """As `_read_kept`: equal votes together, or with all columns that have a role."""
     import polars as pl
 
-    frame = _selected(table, roles, extra)
+    frame = _select_columns(table, roles, extra)
     if frame is None or ("count" in roles and not _are_positive(frame)):
         return None
     further = [f"extra {k}" for k in range(len(extra))]
@@ -244,11 +244,11 @@ def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bo
             .sort(FIRST)
             .collect(engine="streaming" if grouped else "auto")
         )
-    found = _judged(counted, judge_of(table, roles))
+    found = _judge_votes(counted, judge_of(table, roles))
     found = found._replace(unread=_unread(table, frame, found, skip))
     said = columns_said(table.header, roles)
     if grouped:
-        votes = _grouped(table, found, said, dict(zip(further, extra)))
+        votes = _group_votes(table, found, said, dict(zip(further, extra)))
         return replace(votes, first=_first(table, roles, skip)) if "voter" in roles and "count" not in roles else votes
     return _whole(table, frame.collect(), found, number, said, dict(zip(further, extra)))
 
@@ -297,7 +297,7 @@ def _are_positive(frame: "pl.LazyFrame") -> bool:
     return missing == 0 and least is not None and least > 0
 
 
-def _selected(table: Table, roles: dict[str, int], extra: Sequence[str]) -> "pl.LazyFrame | None":
+def _select_columns(table: Table, roles: dict[str, int], extra: Sequence[str]) -> "pl.LazyFrame | None":
     """The columns that are needed, by their roles; None if a column is of a kind that only `rows` reads."""
     import polars as pl
 
@@ -320,7 +320,7 @@ def _selected(table: Table, roles: dict[str, int], extra: Sequence[str]) -> "pl.
     return table.frame.select(chosen)
 
 
-def _judged(counted: "pl.DataFrame", judge: Judge) -> _Combinations:
+def _judge_votes(counted: "pl.DataFrame", judge: Judge) -> _Combinations:
     names: dict[str, int] = {}
     left, right, winner, faults = [], [], [], []
     for cells in counted.select(KEYS).iter_rows():
@@ -378,7 +378,7 @@ def _repeats(table: Table, roles: dict[str, int]) -> RowList:
     assert equal is not None
     earlier = equal.select(FIRST, earlier=pl.col(FIRST).min().over("hash"))
     again = earlier.filter(pl.col(FIRST) > pl.col("earlier")) + table.first
-    return repeated_rows(again[FIRST].to_list(), again["earlier"].to_list(), table.unit)
+    return find_repeated_rows(again[FIRST].to_list(), again["earlier"].to_list(), table.unit)
 
 
 def _still_equal(frame: "pl.LazyFrame", columns: list[str], before: "pl.DataFrame | None") -> "pl.DataFrame":
@@ -414,7 +414,7 @@ def _same_as_another(column: "pl.Series") -> "pl.Series":
     return found.fill_null(False).arg_true().cast(pl.get_index_type()).alias(FIRST)
 
 
-def _grouped(table: Table, found: _Combinations, said: str, extra: dict[str, str]) -> Votes:
+def _group_votes(table: Table, found: _Combinations, said: str, extra: dict[str, str]) -> Votes:
     kept, count = found.kept, found.frame["count"].to_numpy()
     return Votes(
         found.names,
@@ -496,13 +496,13 @@ def _voters(column: "pl.Series") -> "Names | bool | None":
         given_codes = codes_of[column.to_physical().fill_null(0).to_numpy()]
         if column.null_count():
             given_codes[column.is_null().to_numpy()] = -1
-        return used_names(names, given_codes)
+        return find_used_names(names, given_codes)
     codes = pl.DataFrame(
         {"cell": different, "code": [-1 if (name := known[cell]) is None else number[name] for cell in different]},
         schema_overrides={"code": pl.Int32},
     )
     given = column.alias("cell").to_frame().join(codes, on="cell", how="left", nulls_equal=True, maintain_order="left")
-    return used_names(names, given["code"].to_numpy())
+    return find_used_names(names, given["code"].to_numpy())
 
 
 def _times(column: "pl.Series") -> "Times | bool | None":

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import InvalidInput, UnknownName, counted, cut
-from .item_tables import MOST_FAULTS, PROMPTS, Fault, Row, csv_items, frame_items, is_frame, listed
+from ..errors import InvalidInput, UnknownName, format_count, shorten
+from .item_tables import MOST_FAULTS, PROMPTS, Fault, Row, csv_items, frame_items, is_frame, join_names
 from .item_tags import tags_of
 from .promptfoo import results_of, rows_of
 from .text_files import first_line, json_rows, read_text, suffix_of
@@ -107,13 +107,13 @@ def read_items(source: ItemSource, *, format: str | None = None, kind: str = "te
     called, faults = f"the {type(source).__name__}", list[Fault]()
     if is_frame(source):
         rows = list(frame_items(called, source, faults, fewest))
-        return _checked(called, "row", rows, faults, None, kind, fewest)
+        return _check_items(called, "row", rows, faults, None, kind, fewest)
     if not isinstance(source, Iterable) or isinstance(source, Mapping):
         raise InvalidInput(
-            f"{cut(source)} holds no items: expected a path, bytes, or a list of dicts, or a data frame; for outputs "
-            "in a list per arm, use items_of(outputs, prompts)"
+            f"{shorten(source)} holds no items: expected a path, bytes, or a list of dicts, or a data frame; for "
+            "outputs in a list per arm, use items_of(outputs, prompts)"
         )
-    return _checked(called, "item", list(_objects(enumerate(source, 1), faults)), faults, None, kind, fewest)
+    return _check_items(called, "item", list(_objects(enumerate(source, 1), faults)), faults, None, kind, fewest)
 
 
 def items_of(outputs: Mapping[str, Iterable[object]], prompts: Iterable[str], *, fewest: int = 2) -> list[Item]:
@@ -136,24 +136,26 @@ def items_of(outputs: Mapping[str, Iterable[object]], prompts: Iterable[str], *,
         Output(kind='text', content='6')
     """
     if not isinstance(outputs, Mapping):
-        raise InvalidInput(f"outputs is {cut(outputs)}: expected a dict with a list of outputs for each arm")
-    questions = _listed("prompts", prompts)
-    columns = {arm: _listed(f"outputs[{cut(arm, 40)}]", values) for arm, values in outputs.items()}
+        raise InvalidInput(f"outputs is {shorten(outputs)}: expected a dict with a list of outputs for each arm")
+    questions = _check_list("prompts", prompts)
+    columns = {arm: _check_list(f"outputs[{shorten(arm, 40)}]", values) for arm, values in outputs.items()}
     wrong = {arm: len(column) for arm, column in columns.items() if len(column) != len(questions)}
     if wrong:
-        sizes = ", ".join(f"{cut(arm, 40)} has {counted(size, 'output')}" for arm, size in [*wrong.items()][:SHOWN])
+        sizes = ", ".join(
+            f"{shorten(arm, 40)} has {format_count(size, 'output')}" for arm, size in [*wrong.items()][:SHOWN]
+        )
         more = ", …" if len(wrong) > SHOWN else ""
         raise InvalidInput(
-            f"there are {counted(len(questions), 'prompt')}, but {sizes}{more}: expected one output per prompt, and "
-            "None where there is none"
+            f"there are {format_count(len(questions), 'prompt')}, but {sizes}{more}: expected one output per prompt, "
+            "and None where there is none"
         )
     rows = [Row(k + 1, q, {arm: column[k] for arm, column in columns.items()}) for k, q in enumerate(questions)]
-    return _checked("outputs", "prompt", rows, [], None, fewest=fewest)
+    return _check_items("outputs", "prompt", rows, [], None, fewest=fewest)
 
 
-def _listed(what: str, values: object) -> list[object]:
+def _check_list(what: str, values: object) -> list[object]:
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise InvalidInput(f"{what} is {cut(values)}: expected a list")
+        raise InvalidInput(f"{what} is {shorten(values)}: expected a list")
     return list(values)
 
 
@@ -171,7 +173,7 @@ def _read_file(source: bytes | str | os.PathLike[str], format: str | None, kind:
     else:
         rows = _objects(json_rows(text, _unique), faults)
     folder = None if isinstance(source, bytes) else Path(source).parent
-    return _checked(called, unit, rows, faults, folder, kind, fewest)
+    return _check_items(called, unit, rows, faults, folder, kind, fewest)
 
 
 def _format(called: str, text: str) -> str:
@@ -202,7 +204,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"{cut(key, 40)} appears twice in one object")
+            raise ValueError(f"{shorten(key, 40)} appears twice in one object")
         found[key] = value
     return found
 
@@ -217,11 +219,11 @@ def _objects(values: Iterable[tuple[int, object]], faults: list[Fault]) -> Itera
         if isinstance(value, Item):
             value = value._asdict()
         if not isinstance(value, Mapping):
-            faults.append((place, f"found {cut(value, 40)}, expected an object with prompt and outputs"))
+            faults.append((place, f"found {shorten(value, 40)}, expected an object with prompt and outputs"))
             continue
         prompts = [value[key] for key in PROMPTS if key in value]
         if len(prompts) != 1 or "outputs" not in value:
-            faults.append((place, f"found {listed(value)}, expected prompt (or query) and outputs"))
+            faults.append((place, f"found {join_names(value)}, expected prompt (or query) and outputs"))
             continue
         yield Row(place, prompts[0], value["outputs"], value.get("kind"), _tags_in(value))
 
@@ -244,7 +246,7 @@ def output_of(value: object, called: str) -> Output:
         raise InvalidInput(f"{called} cannot be used: {error}") from None
 
 
-def _checked(
+def _check_items(
     called: str,
     unit: str,
     rows: Iterable[Row],
@@ -268,7 +270,7 @@ def _checked(
         more = f"; the first {SHOWN}" if len(faults) > SHOWN else ""
         least = "at least " if len(faults) >= MOST_FAULTS else ""
         raise InvalidInput(
-            f"{called} cannot be used, so nothing was taken: {least}{counted(len(faults), 'fault')}{more}:{lines}"
+            f"{called} cannot be used, so nothing was taken: {least}{format_count(len(faults), 'fault')}{more}:{lines}"
         )
     if not found:
         raise InvalidInput(
@@ -281,23 +283,23 @@ def _checked(
 
 def _item(row: Row, folder: Path | None, fewest: int) -> Item:
     if not isinstance(row.prompt, str) or not row.prompt.strip():
-        raise ValueError(f"prompt is {cut(row.prompt, 40)}, expected text")
+        raise ValueError(f"prompt is {shorten(row.prompt, 40)}, expected text")
     if len(row.prompt) > MOST_PROMPT:
         raise ValueError(f"prompt has {len(row.prompt):,} characters, expected at most {MOST_PROMPT:,}")
     _plain("prompt", row.prompt)
     if not isinstance(row.outputs, Mapping):
-        raise ValueError(f"outputs is {cut(row.outputs, 40)}, expected an object with an output for each arm")
+        raise ValueError(f"outputs is {shorten(row.outputs, 40)}, expected an object with an output for each arm")
     given = {arm: value for arm, value in row.outputs.items() if value is not None}
     if len(given) < fewest:
         least = "those of at least two arms" if fewest > 1 else "that of at least one arm"
-        raise ValueError(f"{counted(len(given), 'output')}, expected {least}")
+        raise ValueError(f"{format_count(len(given), 'output')}, expected {least}")
     outputs = {_arm(arm): _output(arm, value, row.kind, folder) for arm, value in given.items()}
     return Item(str(row.prompt), outputs, tags_of(row.tags))
 
 
 def _arm(arm: object) -> str:
     if not isinstance(arm, str) or not arm:
-        raise ValueError(f"an arm is called {cut(arm, 40)}, expected its name")
+        raise ValueError(f"an arm is called {shorten(arm, 40)}, expected its name")
     _plain("an arm's name", arm)
     return str(arm)
 
@@ -308,17 +310,21 @@ def _output(arm: object, value: object, kind: object, folder: Path | None) -> Ou
     if isinstance(value, Mapping):
         kind, value = value.get("kind") or kind, value.get("content")
     if not isinstance(value, str):
-        raise ValueError(f"the output of {cut(arm, 40)} is {cut(value, 40)}, expected text, or an object with content")
+        raise ValueError(
+            f"the output of {shorten(arm, 40)} is {shorten(value, 40)}, expected text, or an object with content"
+        )
     kind = "text" if kind in (None, "") else kind.strip().lower() if isinstance(kind, str) else kind
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"the output of {cut(arm, 40)} is of kind {cut(kind, 40)}, expected one of {', '.join(KINDS)}")
+        raise ValueError(
+            f"the output of {shorten(arm, 40)} is of kind {shorten(kind, 40)}, expected one of {', '.join(KINDS)}"
+        )
     try:
         if kind == IMAGE:
             return Output(kind, _image(value.strip(), folder))
         if _plain("its text", value) > MOST_TEXT:
             raise ValueError("it is larger than 1 MiB: shorten it")
     except ValueError as error:
-        raise ValueError(f"the output of {cut(arm, 40)} cannot be shown: {error}") from None
+        raise ValueError(f"the output of {shorten(arm, 40)} cannot be shown: {error}") from None
     return Output(kind, str(value))  # numpy has texts of its own
 
 
@@ -343,7 +349,7 @@ def _image(content: str, folder: Path | None) -> str:
     if match is None or len(match[2]) % 4:
         files = "" if folder is None else ", or the path of a file beside this one"
         raise ValueError(
-            f"found {cut(content, 40)}, expected data:image/png;base64,… or jpeg, gif, webp, svg+xml{files}"
+            f"found {shorten(content, 40)}, expected data:image/png;base64,… or jpeg, gif, webp, svg+xml{files}"
         )
     if len(match[2]) // 4 * 3 - match[2].count("=") > MOST_IMAGE:
         raise ValueError("the image is larger than 4 MiB: make it smaller")
@@ -355,13 +361,13 @@ def _image_file(content: str, folder: Path) -> str:
     try:
         path = (folder / content).resolve()
         if not path.is_relative_to(folder.resolve()):
-            raise ValueError(f"{cut(content)} is outside of the folder of the items: put it there")
+            raise ValueError(f"{shorten(content)} is outside of the folder of the items: put it there")
         media_type = IMAGES.get(path.suffix.lower())
         if media_type is None or not path.is_file():
             wanted = f"expected one of {', '.join(IMAGES)}" if media_type is None else "there is no such file"
-            raise ValueError(f"found {cut(content)}, {wanted}")
+            raise ValueError(f"found {shorten(content)}, {wanted}")
         if path.stat().st_size > MOST_IMAGE:
-            raise ValueError(f"{cut(content)} is larger than 4 MiB: make it smaller")
+            raise ValueError(f"{shorten(content)} is larger than 4 MiB: make it smaller")
         return _image(f"data:{media_type};base64,{base64.b64encode(path.read_bytes()).decode()}", None)
     except (OSError, RuntimeError) as error:  # a cycle of links is a RuntimeError
-        raise ValueError(f"{cut(content)} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise ValueError(f"{shorten(content)} cannot be read: {getattr(error, 'strerror', None) or error}") from None

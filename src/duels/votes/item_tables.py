@@ -5,8 +5,8 @@ from datetime import date
 from numbers import Number
 from typing import Any, NamedTuple
 
-from ..errors import InvalidInput, counted, cut
-from .item_tags import split
+from ..errors import InvalidInput, format_count, shorten
+from .item_tags import split_tags
 from .text_files import Row as TextRow
 from .text_files import cells_up_to, csv_rows
 
@@ -51,7 +51,7 @@ class Header(NamedTuple):
     def tags_in(self, cells: "list[Any]") -> list[object]:
         """Return the tags of a row as they are written: texts with separators, or a category as it is."""
         if self.tags is not None:
-            return split(cells[self.tags])
+            return split_tags(cells[self.tags])
         return [] if self.category is None else [cells[self.category]]
 
 
@@ -95,7 +95,7 @@ def frame_items(called: str, frame: Any, faults: list[Fault], fewest: int = 2) -
     """
     names = [str(name).strip() for name in frame.columns]
     if len(set(names)) < len(names):  # pandas would lose all but one of them
-        raise InvalidInput(f"{called} has two columns of one name, of {listed(names)}: rename one")
+        raise InvalidInput(f"{called} has two columns of one name, of {join_names(names)}: rename one")
     records = frame.to_dicts() if hasattr(frame, "to_dicts") else frame.to_dict("records")
     rows = list[Cells]()
     for place, record in enumerate(records, 1):
@@ -109,12 +109,12 @@ def frame_items(called: str, frame: Any, faults: list[Fault], fewest: int = 2) -
 
 def _cell(name: str, value: object) -> object:
     if name.lower() == "tags" and not isinstance(value, str | Number) and hasattr(value, "__len__"):
-        return split(value)
+        return split_tags(value)
     if value is None or repr(value) in ("NaT", "<NA>") or (isinstance(value, Number) and value != value):
         return ""  # NaT, NA and NaN are the missing values of pandas
     if isinstance(value, str | Number | date):
         return str(value)
-    raise ValueError(f"column {cut(name, 40)} holds {cut(value, 40)}, expected text")
+    raise ValueError(f"column {shorten(name, 40)} holds {shorten(value, 40)}, expected text")
 
 
 def _items(header: Header, unit: str, rows: Iterable[Cells], faults: list[Fault]) -> Iterable[Row]:
@@ -129,7 +129,7 @@ def _complete(rows: Iterable[Cells], width: int, faults: list[Fault]) -> Iterato
         if len(cells) == width:
             yield place, cells
             continue
-        faults.append((place, f"{counted(len(cells), 'field')}, expected {width}"))
+        faults.append((place, f"{format_count(len(cells), 'field')}, expected {width}"))
         if len(faults) >= MOST_FAULTS:
             return
 
@@ -138,7 +138,7 @@ def _header_of(called: str, names: Sequence[str], fewest: int) -> Header:
     try:
         return _header(names, fewest)
     except ValueError as error:
-        raise InvalidInput(f"{called}: the columns are {listed(names)}; {error}") from None
+        raise InvalidInput(f"{called}: the columns are {join_names(names)}; {error}") from None
 
 
 def _header(names: Sequence[str], fewest: int) -> Header:
@@ -182,13 +182,13 @@ def _by_output(rows: Iterable[Cells], header: Header, arm_column: int, unit: str
         tags += [tag for tag in header.tags_in(cells) if tag not in tags]
         arm = cells[arm_column].strip()
         if arm in outputs:
-            faults.append((place, f"arm {cut(arm, 40)} has an output for the prompt of {unit} {start} already"))
+            faults.append((place, f"arm {shorten(arm, 40)} has an output for the prompt of {unit} {start} already"))
         kind = None if header.kind is None else cells[header.kind]
         outputs[arm] = {"content": cells[header.output], "kind": kind}
     return (Row(start, prompt, outputs, None, tags) for prompt, (start, outputs, tags) in found.items())
 
 
-def listed(names: Iterable[object], most: int = 8) -> str:
+def join_names(names: Iterable[object], most: int = 8) -> str:
     """Return names separated by commas, cut to the first few."""
     shown = [f"{name!s:.40}" for name in names]
     return ", ".join([*shown[:most], *["…"] * (len(shown) > most)]) or "nothing"

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from ..errors import cut
+from ..errors import shorten
 
 MOST_TAGS = 20  # of one item
 LONGEST_TAG = 60  # characters
@@ -22,13 +22,13 @@ def tags_of(value: object) -> tuple[str, ...]:
     """
     if value is None:
         return ()
-    found = dict.fromkeys(tag for tag in map(_tag, split(value)) if tag)
+    found = dict.fromkeys(tag for tag in map(_tag, split_tags(value)) if tag)
     if len(found) > MOST_TAGS:
         raise ValueError(f"there are {len(found)} tags, expected at most {MOST_TAGS}")
     return tuple(found)
 
 
-def split(value: object) -> list[object]:
+def split_tags(value: object) -> list[object]:
     """Return the tags of a list, or of one text with separators, before they are checked.
 
     Raises:
@@ -39,16 +39,16 @@ def split(value: object) -> list[object]:
     if hasattr(value, "tolist"):  # arrays of numpy and pandas
         value = value.tolist()
     if not isinstance(value, Sequence) or isinstance(value, bytes):
-        raise ValueError(f"tags is {cut(value, 40)}, expected a list of texts, or texts separated by commas")
+        raise ValueError(f"tags is {shorten(value, 40)}, expected a list of texts, or texts separated by commas")
     return list(value)
 
 
 def _tag(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"a tag is {cut(value, 40)}, expected text")
+        raise ValueError(f"a tag is {shorten(value, 40)}, expected text")
     tag = str(value).strip()
     if len(tag) > LONGEST_TAG:
-        raise ValueError(f"the tag {cut(tag, 40)} has {len(tag)} characters, expected at most {LONGEST_TAG}")
+        raise ValueError(f"the tag {shorten(tag, 40)} has {len(tag)} characters, expected at most {LONGEST_TAG}")
     if any(unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") for one in tag):
-        raise ValueError(f"the tag {cut(tag, 40)} has a control character: leave it out")
+        raise ValueError(f"the tag {shorten(tag, 40)} has a control character: leave it out")
     return tag

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, shorten
 from .columns import ANSWERS
 
 CONTROLS = {"\t": "a tab", "\n": "a line break", "\r": "a carriage return"}
@@ -28,7 +28,7 @@ def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
         InvalidInput: If one of them cannot be used, or there are too few.
     """
     if isinstance(arms, str) or not isinstance(arms, Iterable):
-        raise InvalidInput(f"arms is {cut(arms)}: expected a list of names")
+        raise InvalidInput(f"arms is {shorten(arms)}: expected a list of names")
     names = list(arms)
     if len(names) < fewest:
         given = f"{len(names)} arm{'s were' if len(names) != 1 else ' was'} given"
@@ -36,9 +36,9 @@ def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
     names = [_visible("arm", name) if isinstance(name, str) else name for name in names]
     for name in names:
         if not isinstance(name, str) or not name.strip() or len(name) > 200:
-            raise InvalidInput(f"arm {cut(name)} has no usable name: expected text of 1 to 200 characters")
+            raise InvalidInput(f"arm {shorten(name)} has no usable name: expected text of 1 to 200 characters")
         if name != name.strip():
-            raise InvalidInput(f"arm {cut(name)} has blanks around its name: leave them out")
+            raise InvalidInput(f"arm {shorten(name)} has blanks around its name: leave them out")
         if name in ANSWERS:
             raise InvalidInput(f"an arm cannot be called {name!r}: that is an answer; choose another name")
         if names.count(name) > 1:
@@ -54,7 +54,7 @@ def study_name(name: object) -> str:
     """
     name = _visible("study_name", name) if isinstance(name, str) else name
     if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"/|^\.\.?$", name):
-        raise InvalidInput(f"study_name is {cut(name)}: expected up to 200 characters without /, and not . or ..")
+        raise InvalidInput(f"study_name is {shorten(name)}: expected up to 200 characters without /, and not . or ..")
     return name
 
 
@@ -107,12 +107,12 @@ def voter_name(voter: object) -> str | None:
     name = past_voter(_visible("voter", name))
     if name is not None and not isinstance(voter, LinkVoter) and is_reserved(name):
         raise InvalidInput(
-            f"voter is {cut(voter)}: names of that form are for people who vote through links; choose another one"
+            f"voter is {shorten(voter)}: names of that form are for people who vote through links; choose another one"
         )
     return name
 
 
-def imported_name(voter: str) -> str:
+def name_imported(voter: str) -> str:
     """Return the name of a file's voter in a study: "Voter 7" of a file is not "Voter 7" of the study."""
     return f"{' '.join(voter.split())} (imported)" if is_reserved(voter) else voter
 
@@ -124,7 +124,7 @@ def past_voter(voter: object) -> str | None:
         InvalidInput: If it cannot be a voter's name.
     """
     if voter is not None and (not isinstance(voter, str) or not voter or len(voter) > 200 or "\x00" in voter):
-        raise InvalidInput(f"voter is {cut(voter)}: expected up to 200 characters of text, or None")
+        raise InvalidInput(f"voter is {shorten(voter)}: expected up to 200 characters of text, or None")
     _refuse_broken("voter", voter or "")
     return None if voter is None else str(voter)
 
@@ -134,7 +134,7 @@ def label(name: str) -> str:
     return _visible("name", name)
 
 
-def composed(name: str) -> str:
+def compose(name: str) -> str:
     """Return a name in Unicode's composed form (NFC): an é is one character, not an e and an accent."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
@@ -147,7 +147,7 @@ def place_of(name: object, names: Sequence[str]) -> int | None:
         return names.index(name)
     if name.isascii():
         return None
-    return next((k for k, other in enumerate(names) if composed(other) == composed(name)), None)
+    return next((k for k, other in enumerate(names) if compose(other) == compose(name)), None)
 
 
 def _visible(what: str, name: str) -> str:
@@ -163,10 +163,10 @@ def _visible(what: str, name: str) -> str:
         if hidden or (letter in VARIANTS and not _is_emoji(name, k)):
             called = CONTROLS.get(letter) or unicodedata.name(letter, "control character").lower()
             raise InvalidInput(
-                f"{what} is {cut(name)}, whose character {k + 1} is U+{ord(letter):04X} ({called}): leave it out, "
+                f"{what} is {shorten(name)}, whose character {k + 1} is U+{ord(letter):04X} ({called}): leave it out, "
                 "since names must not differ in what cannot be seen"
             )
-    return composed(name)
+    return compose(name)
 
 
 def _is_emoji(name: str, k: int) -> bool:
@@ -182,4 +182,4 @@ def is_text(name: str) -> bool:
 
 def _refuse_broken(what: str, name: str) -> None:
     if not is_text(name):
-        raise InvalidInput(f"{what} is {cut(name)}, which is not text: expected characters that UTF-8 can write")
+        raise InvalidInput(f"{what} is {shorten(name)}, which is not text: expected characters that UTF-8 can write")

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..errors import cut
+from ..errors import shorten
 from .item_tables import Fault, Row
 
 LONGEST = 90  # characters of a provider's or a prompt's label in the name of an arm
@@ -44,9 +44,9 @@ def rows_of(results: list[object], faults: list[Fault]) -> Iterator[Row]:
         tests.setdefault(test, (place, []))[1].append(result)
         given = outputs.setdefault(test, {})
         if arm in given:
-            faults.append((place, f"test {test} has an output of {cut(arm, 60)} already"))
+            faults.append((place, f"test {test} has an output of {shorten(arm, 60)} already"))
         elif _output(result) is None:
-            faults.append((place, f"test {test} has no output of {cut(arm, 60)}: {_reason(result)}"))
+            faults.append((place, f"test {test} has no output of {shorten(arm, 60)}: {_reason(result)}"))
         given[arm] = _text(_output(result))
     for test, (place, same) in sorted(tests.items()):
         yield Row(place, _prompt(test, same), outputs[test])
@@ -65,7 +65,7 @@ def scores_of(results: list[object], faults: list[Fault]) -> Iterator[tuple[int,
     for place, result in usable:
         score, passed = result.get("score"), result.get("success")
         if isinstance(score, bool) or not isinstance(score, int | float):
-            faults.append((place, f"its score is {cut(score, 20)}, expected a number"))
+            faults.append((place, f"its score is {shorten(score, 20)}, expected a number"))
         else:
             tests.setdefault(result["testIdx"], (place, {}))[1][names[_column(result)]] = (float(score), bool(passed))
     yield from (found for _, found in sorted(tests.items()))
@@ -74,7 +74,7 @@ def scores_of(results: list[object], faults: list[Fault]) -> Iterator[tuple[int,
 def _usable(results: list[object], faults: list[Fault]) -> Iterator[tuple[int, Result]]:
     for place, result in enumerate(results, 1):
         if not isinstance(result, Mapping):
-            faults.append((place, f"found {cut(result, 40)}, expected an object"))
+            faults.append((place, f"found {shorten(result, 40)}, expected an object"))
         elif type(result.get("testIdx")) is not int or "provider" not in result:
             faults.append(
                 (place, "expected testIdx, provider, prompt, vars and response, as in version 3 of promptfoo")
@@ -88,7 +88,7 @@ def _column(result: Result) -> Column:
     if isinstance(provider, Mapping):
         provider = provider.get("label") or provider.get("id")
     label = prompt.get("label") if isinstance(prompt, Mapping) else prompt
-    return cut(number), _short(provider), _short(label)
+    return shorten(number), _short(provider), _short(label)
 
 
 def _short(label: object) -> str:
@@ -123,7 +123,7 @@ def _output(result: Result) -> object:
 def _reason(result: Result) -> str:
     response = result.get("response")
     error = (response.get("error") if isinstance(response, Mapping) else None) or result.get("error")
-    return f"its error is {cut(error)}" if error else "the response is missing"
+    return f"its error is {shorten(error)}" if error else "the response is missing"
 
 
 def _prompt(test: int, results: list[Result]) -> str:

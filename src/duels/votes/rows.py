@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from ..errors import InvalidInput, counted, cut
+from ..errors import InvalidInput, format_count, shorten
 from .columns import COUNTED, OTHER_WORDS, SKIP, WINNERS, WORDS, Table, columns_said, plain, tells_votes_apart
 from .extra import picker, series
 from .names import is_text, past_voter
@@ -53,7 +53,7 @@ def votes_of_rows(table: Table, roles: dict[str, int], extra: Sequence[str], ski
                 faults.is_fatal |= isinstance(row, TableEnds)
                 raise row
             if len(row) != width:
-                raise ValueError(f"{counted(len(row), 'field')}, expected {width}")
+                raise ValueError(f"{format_count(len(row), 'field')}, expected {width}")
             # Two more cells: if the columns are winner and loser, left has won; and None for missing columns.
             left, right, winner, voter, time, duel = pick([*row, "left", None])
             further_cells = further(row) if further else None
@@ -134,13 +134,15 @@ def _judge(words: dict[str, int], text: Callable[[object], str | None], *cells: 
     if not left or not right:
         raise ValueError(f"the {'second' if left else 'first'} arm is empty or not text, expected its name")
     if left == right:
-        raise ValueError(f"{cut(left, 40)} is compared with itself, expected two different arms")
+        raise ValueError(f"{shorten(left, 40)} is compared with itself, expected two different arms")
     word = _word(winner)
     code = words.get(word)
     if code is None:
         code = 0 if winner == left else 1 if winner == right else OTHER_WORDS.get(word)
     if code is None:
-        raise ValueError(f"winner is {cut(winner, 40)}, expected {', '.join(WINNERS)}, skip or one of the two names")
+        raise ValueError(
+            f"winner is {shorten(winner, 40)}, expected {', '.join(WINNERS)}, skip or one of the two names"
+        )
     return left, right, code
 
 
@@ -166,7 +168,7 @@ def _count(what: str, cell: object) -> int:
     except ValueError:
         number = -1.0
     if not 0 <= number < MOST or number != int(number):
-        raise ValueError(f"the count of {what} is {cut(text, 40)}, expected a whole number from 0 to 9e15")
+        raise ValueError(f"the count of {what} is {shorten(text, 40)}, expected a whole number from 0 to 9e15")
     return int(number)
 
 
@@ -194,7 +196,7 @@ def moment_of(cell: object) -> int:
         return microseconds_of(moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError, OSError):
         raise ValueError(
-            f"time is {cut(text, 40)}, expected seconds since 1970 or such as 2025-01-31T12:00:00Z"
+            f"time is {shorten(text, 40)}, expected seconds since 1970 or such as 2025-01-31T12:00:00Z"
         ) from None
 
 
@@ -266,7 +268,7 @@ class _Found:
         _, first, number = np.unique(marks, return_index=True, return_inverse=True)
         earlier = first[number]
         again = np.flatnonzero((earlier < np.arange(len(earlier))) & (marks != 0))
-        return repeated_rows(lines[again].tolist(), lines[earlier[again[:SHOWN]]].tolist(), unit)
+        return find_repeated_rows(lines[again].tolist(), lines[earlier[again[:SHOWN]]].tolist(), unit)
 
     def votes(self, said: str, source: str, extra: Sequence[str]) -> Votes:
         left, right, time, line = (_whole(column) for column in (self._left, self._right, self._time, self._line))
@@ -279,7 +281,7 @@ class _Found:
             right,
             winner,
             line,
-            used_names(list(self._voters), voter),
+            find_used_names(list(self._voters), voter),
             Times(time) if (time != NEVER).any() else None,
             tuple(self._duels) or None,
             self._skipped,
@@ -297,7 +299,7 @@ def _mark_of(row: Sequence[object]) -> int:
         return hash(repr(row))
 
 
-def repeated_rows(again: Sequence[int], earlier: Sequence[int], unit: str) -> RowList:
+def find_repeated_rows(again: Sequence[int], earlier: Sequence[int], unit: str) -> RowList:
     """Return rows that are equal to an earlier one.
 
     Args:
@@ -312,7 +314,7 @@ def _whole(column: "array[int]") -> np.ndarray:
     return np.frombuffer(column, np.int64) if column else np.zeros(0, np.int64)
 
 
-def used_names(names: list[str], codes: np.ndarray) -> Names | None:
+def find_used_names(names: list[str], codes: np.ndarray) -> Names | None:
     """Return voters without those who only skipped; None if nobody is left."""
     first = first_rows(np.where(codes < 0, len(names), codes), len(names) + 1)[:-1]
     used = np.flatnonzero(first < len(codes))

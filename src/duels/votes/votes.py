@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from ..errors import InvalidInput, UnknownName, counted
+from ..errors import InvalidInput, UnknownName, format_count
 from ..estimated import EstimatedPreferences
 from .columns import WINNERS
 
@@ -206,7 +206,7 @@ class Votes:
         """A sentence on the rows that were left out because they cannot be read; none if there are none."""
         if not self.unread.count:
             return ()
-        rows = counted(self.unread.count, "row")
+        rows = format_count(self.unread.count, "row")
         return (f"{rows} cannot be read, and {_was(self.unread.count)} left out: {_some(self.unread)}.",)
 
     @property
@@ -219,7 +219,7 @@ class Votes:
         if not count:
             return self.unread_notes
         repeats = (
-            f"{counted(count, 'row')} repeat{'s' * (count == 1)} an earlier one in every cell, and {_was(count)} "
+            f"{format_count(count, 'row')} repeat{'s' * (count == 1)} an earlier one in every cell, and {_was(count)} "
             f"counted again: {_some(self.repeats)}."
         )
         return (*self.unread_notes, repeats)
@@ -311,10 +311,10 @@ class Votes:
         arms = len(self.names)
         won = np.where(self.winner == 1, self.right, self.left)
         pair = won * arms + (self.left + self.right - won)
-        wins, ties = (self._counted(pair, self.winner // 2 == kind) for kind in (0, 1))
+        wins, ties = (self._count_pairs(pair, self.winner // 2 == kind) for kind in (0, 1))
         return wins, ties + ties.T
 
-    def _counted(self, pair: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    def _count_pairs(self, pair: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """(K, K): how many of the chosen votes are about each pair."""
         arms = len(self.names)
         if self.count is None:
@@ -342,7 +342,7 @@ class Votes:
             (0.75, [[0.0, 0.217], [0.217, 0.0]])
         """
         if not 2 <= len(self.names) <= MOST_ARMS:
-            raise InvalidInput(f"{self.source} has {counted(len(self.names), 'arm')}, expected 2 to {MOST_ARMS:,}")
+            raise InvalidInput(f"{self.source} has {format_count(len(self.names), 'arm')}, expected 2 to {MOST_ARMS:,}")
         wins, ties = self.pair_counts()
         return EstimatedPreferences(np.stack([wins.T, ties, wins], axis=2), self.names, name)
 

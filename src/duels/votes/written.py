@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..errors import InvalidInput, UnknownName, counted
+from ..errors import InvalidInput, UnknownName, format_count
 from ..files import atomic_open, safe_cell
 from .columns import WINNERS
 from .files import KINDS, VoteSource, read_votes
@@ -114,8 +114,8 @@ def trl_pairs(votes: Votes) -> Pairs:
             rows.append((prompt, left, right) if winner == 0 else (prompt, right, left))
         else:
             textless += 1
-    left_out = [counted(ties, "tie")] * bool(ties)
-    left_out += [f"{counted(textless, 'vote')} without a prompt and two texts"] * bool(textless)
+    left_out = [format_count(ties, "tie")] * bool(ties)
+    left_out += [f"{format_count(textless, 'vote')} without a prompt and two texts"] * bool(textless)
     return Pairs(rows, " and ".join(left_out))
 
 

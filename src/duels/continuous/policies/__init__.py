@@ -139,7 +139,7 @@ def policy(spec: str | Policy, /, **parameters: specs.Value) -> Policy:
         spec = str(spec)
     if not isinstance(spec, str):
         raise InvalidInput(f"{spec!r} is not a policy: expected a name such as {DEFAULT!r}")
-    name, given = specs.split(spec, "policy")
+    name, given = specs.split_spec(spec, "policy")
     if name not in BUILT_IN:
         raise UnknownName("policy for continuous spaces", name, BUILT_IN)
     module = importlib.import_module(f".{name}", __name__)

@@ -25,7 +25,7 @@ def plausible(situation: Situation, points: np.ndarray, beta: float) -> Plausibl
     return Plausible(points[may], difference[np.ix_(may, may)], spread[np.ix_(may, may)])
 
 
-def bound_against(situation: Situation, other: np.ndarray, beta: float) -> Valued:
+def make_bound(situation: Situation, other: np.ndarray, beta: float) -> Valued:
     """Return f(x) − f(other)'s upper confidence bound as a function of x, with its gradient; a negative β is lower."""
 
     def value(x: np.ndarray) -> tuple[float, np.ndarray]:

@@ -38,14 +38,14 @@ def choose(situation: Situation, params: Params) -> tuple[np.ndarray, np.ndarray
     tops = np.argsort(-value, axis=None, kind="stable")
     first, second = np.unravel_index(tops[_spread_out(len(tops))], value.shape)
     starts = np.hstack([points[first], points[second]])
-    return _refined(situation, starts)
+    return _refine_pair(situation, starts)
 
 
 def _spread_out(count: int) -> np.ndarray:
     return np.unique(np.minimum(np.array([0, 5, 25, 125])[:STARTS], count - 1))
 
 
-def _refined(situation: Situation, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _refine_pair(situation: Situation, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     model, space, d = situation.model, situation.space, len(situation.space)
 
     def value(both: np.ndarray) -> tuple[float, np.ndarray]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..situation import Situation
-from .bounds import bound_against, check_beta, plausible
+from .bounds import check_beta, make_bound, plausible
 
 NAME = "GP-RUCB"
 PAPER = "Zoghi, Whiteson, Munos, de Rijke: Relative Upper Confidence Bound (ICML 2014), on a Gaussian process"
@@ -36,4 +36,4 @@ def _rival(situation: Situation, champion: np.ndarray, beta: float) -> np.ndarra
     """The point with the largest upper bound against the champion (line 6)."""
     difference, spread = situation.model.differences_to(situation.candidates, champion)
     likely = np.argsort(-(difference + beta * spread), kind="stable")[:STARTS]
-    return situation.refined(bound_against(situation, champion, beta), situation.candidates[likely])
+    return situation.refine_points(make_bound(situation, champion, beta), situation.candidates[likely])

@@ -1,6 +1,6 @@
 """MaxMinLCB: Pásztor, Kassraie & Krause, NeurIPS 2024: a leader and a follower play a game for the lower bound.
 
-The leader maximises its lower confidence bound against the follower that makes it smallest, both among the points that
+The leader maximizes its lower confidence bound against the follower that makes it smallest, both among the points that
 may be the best. The bounds are on the difference of utility.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ..search import around
 from ..situation import Situation
-from .bounds import Plausible, bound_against, check_beta, plausible
+from .bounds import Plausible, check_beta, make_bound, plausible
 
 NAME = "MaxMinLCB"
 PAPER = "Pásztor, Kassraie, Krause: Bandits with Preference Feedback: A Stackelberg Game Perspective (NeurIPS 2024)"
@@ -32,8 +32,8 @@ def choose(situation: Situation, params: Params) -> tuple[np.ndarray, np.ndarray
     fine = plausible(situation, np.ascontiguousarray(np.vstack([coarse.points, *nearby])), params.beta)
     leader, follower = play(fine, params.beta)
     first = fine.points[leader]
-    upper = bound_against(situation, first, params.beta)  # of the follower: the leader's lower bound, negative
-    return first, situation.refined(upper, fine.points[[follower]])
+    upper = make_bound(situation, first, params.beta)  # of the follower: the leader's lower bound, negative
+    return first, situation.refine_points(upper, fine.points[[follower]])
 
 
 def play(game: Plausible, beta: float) -> tuple[int, int]:

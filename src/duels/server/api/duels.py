@@ -14,14 +14,14 @@ from ...continuous.tuning import Tuning, TuningDuel
 from ...errors import InvalidInput, NotFound, NothingToAsk
 from ...storage.storage import Write
 from ...study.ballots import refuse_asked_through_link
-from ...study.duels import Duel, DuelItem, checked_note
+from ...study.duels import Duel, DuelItem, check_note
 from ...study.invitations import is_invited
 from ...study.items import with_items
 from ...study.study import Study, parts_of
 from ..errors import Refused, error_responses
 from ..keys import Key
 from ..schemas import AllocationOut, Ask, DuelOut, Duels, Forget, Forgotten, Tell, Told, Undo, Undone
-from ..security import Caller, FastCaller, ServiceDep, changing
+from ..security import Caller, FastCaller, ServiceDep, record_change
 from ..service import AnyStudy, Service
 from .studies import Found, FoundAny, StudyPath
 
@@ -47,7 +47,7 @@ async def ask(study: StudyPath, body: Ask, service: ServiceDep, key: FastCaller)
 
     In a tuning study, `left` and `right` are settings: a value for each parameter. At most 100 are asked for at once.
     """
-    found = await service.cached_study(study)
+    found = await service.get_study(study)
     if isinstance(found, Tuning):
         return {"duels": [duel_out(duel) for duel in await _ask_tuning(study, body, service, key)]}
     duels = list[Duel]()
@@ -105,7 +105,7 @@ async def tell(study: StudyPath, body: Tell, service: ServiceDep, key: FastCalle
 
     Sending the same answer again is harmless; a different one is a conflict.
     """
-    more = checked_note(body.note, body.cost)
+    more = check_note(body.note, body.cost)
     answer = await service.write(
         key,
         study,
@@ -119,7 +119,7 @@ async def tell(study: StudyPath, body: Tell, service: ServiceDep, key: FastCalle
 @router.post("/api/studies/{study}/undo", response_model=Undone)
 def undo(study: FoundAny, body: Undo, key: Caller) -> dict[str, object]:
     """Undo an answer; the duel is open again. After an undo the verdict's guarantee no longer holds."""
-    with changing(study, key, f"Took back the answer to duel {body.duel}."):
+    with record_change(study, key, f"Took back the answer to duel {body.duel}."):
         study.undo(body.duel)
     return {"duel": body.duel}
 
@@ -133,7 +133,7 @@ def forget(study: FoundAny, body: Forget, key: Caller) -> dict[str, object]:
     if key.kind == "api" and is_invited(study, body.voter):
         raise Refused(403, "this voter was invited: forgetting somebody who was invited needs an admin's token")
     of_server = f"Erased a voter of the study “{study.name}”, with all answers."
-    with changing(study, key, "Erased a voter, with all answers.", of_server):
+    with record_change(study, key, "Erased a voter, with all answers.", of_server):
         return {"answers": study.forget(body.voter)}
 
 

@@ -19,7 +19,7 @@ Shown = dict[str, object]  # the body of a response
 
 
 @router.post("/api/studies/{study}/interleave", response_model=Impression)
-async def interleaved(study: StudyPath, body: Interleave, service: ServiceDep, key: FastCaller) -> Shown:
+async def interleave(study: StudyPath, body: Interleave, service: ServiceDep, key: FastCaller) -> Shown:
     """Get the list to show, interleaved from the rankings of two arms. A self-duel shows that arm's own list.
 
     Send one ranking for each arm; or ask for a duel first, and send its id with the rankings of its two arms.

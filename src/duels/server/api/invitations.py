@@ -10,15 +10,15 @@ from ...errors import Conflict, NotFound
 from ...storage.storage import Write
 from ...study import log
 from ...study.answers import AnswerTable
-from ...study.invitations import check_free, checked_names, give_link, invite, invited_voter
+from ...study.invitations import check_free, check_names, find_invited_voter, give_link, invite
 from ...study.voter_settings import voter_settings
 from ..caps import check_per_voter
 from ..errors import error_responses
 from ..keys import change_key, draft_key, insert_key, link_in
 from ..link_schemas import InvitationMade, Invitations, InvitationsMade, NewInvitations
-from ..security import Admin, ServiceDep, changing
+from ..security import Admin, ServiceDep, record_change
 from ..service import AnyStudy, Json, Service
-from ..sharing import Shared, address, lasts, shared, use_of
+from ..sharing import Shared, address, describe_sharing, lasts, use_of
 from .links import NO_STORE, LinkId
 from .studies import FoundAny
 
@@ -44,7 +44,7 @@ def invitations_out(known: Shared) -> list[Json]:
 @router.get("/api/studies/{study}/invitations", response_model=Invitations)
 def invitations(study: FoundAny, service: ServiceDep) -> Json:
     """List the people who were invited, without the secrets of their links."""
-    return {"invitations": invitations_out(shared(service, study))}
+    return {"invitations": invitations_out(describe_sharing(service, study))}
 
 
 @router.post("/api/studies/{study}/invitations", response_model=InvitationsMade, status_code=201)
@@ -55,7 +55,7 @@ def new_invitations(
 
     Whoever has the link votes under that name, from any device.
     """
-    names = checked_names(body.voters)
+    names = check_names(body.voters)
     settings = {**body.model_dump(include={"votes", "max_votes_per_voter"}), "invited": True}
     check_per_voter(body.votes, body.max_votes_per_voter, voter_settings(study).votes)
     ends = lasts(body.expires)
@@ -63,11 +63,11 @@ def new_invitations(
     operation = partial(
         _invite, study=study, names=names, drafts=[values for values, _ in drafts], known=service.answers(study)
     )
-    with changing(study, key, f"Invited {'1 person' if len(names) == 1 else f'{len(names)} people'}."):
+    with record_change(study, key, f"Invited {'1 person' if len(names) == 1 else f'{len(names)} people'}."):
         made = service.storage.write(Write(operation, study.id))
     response.headers.update(NO_STORE)
     found = zip(made, names, (secret for _, secret in drafts))
-    return {"invitations": [_made(service, request, number, name, secret) for number, name, secret in found]}
+    return {"invitations": [_describe_made(service, request, number, name, secret) for number, name, secret in found]}
 
 
 def _invite(
@@ -82,21 +82,21 @@ def _invite(
     return made
 
 
-def _made(service: Service, request: Request, number: int, name: str, secret: str) -> Json:
+def _describe_made(service: Service, request: Request, number: int, name: str, secret: str) -> Json:
     return {"id": number, "voter": name, "url": address(service, request, "vote", secret), "secret": secret}
 
 
 @router.post("/api/studies/{study}/invitations/{link}/renew", response_model=InvitationMade, status_code=201)
 def renew(study: FoundAny, link: LinkId, request: Request, response: Response, service: ServiceDep, key: Admin) -> Json:
     """Give an invited person a new link with the same settings. The old one is revoked, and their votes are kept."""
-    with changing(study, key, f"Replaced the link of the invitation {link}."):
+    with record_change(study, key, f"Replaced the link of the invitation {link}."):
         number, name, secret = service.storage.write(Write(partial(_renew, study=study, link=link), study.id))
     response.headers.update(NO_STORE)
-    return _made(service, request, number, name, secret)
+    return _describe_made(service, request, number, name, secret)
 
 
 def _renew(connection: sa.Connection, *, study: AnyStudy, link: int) -> tuple[int, str, str]:
-    old, voter = link_in(connection, link, study.id), invited_voter(connection, link)
+    old, voter = link_in(connection, link, study.id), find_invited_voter(connection, link)
     if old is None or voter is None:
         raise NotFound(f"study {study.name!r} has no invitation {link}")
     if old.expires is not None and old.expires <= log.clock():

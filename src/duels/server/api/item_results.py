@@ -7,10 +7,10 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from ...study.item_browser import (
     Order,
     browse,
+    count_removed_items,
+    get_item,
     items_with,
-    known_item,
-    neighbours,
-    removed_items,
+    neighbors,
     rows_of,
     tags_by_item,
 )
@@ -20,7 +20,7 @@ from ...study.items import Item, read_items, remove_item, replace_item
 from ...study.study import Study
 from ..errors import error_responses
 from ..item_schemas import ItemDetails, ItemReplaced, ItemResults, TagResults
-from ..security import Admin, ServiceDep, changing
+from ..security import Admin, ServiceDep, record_change
 from ..service import Service
 from .items import Search, Tag, item_out
 from .results import UPLOAD, plain
@@ -65,7 +65,7 @@ def results_of(
         counts=lambda: service.item_counts(study, table),
     )
     items = {"items": [row._asdict() for row in found.items]}
-    return found._asdict() | items | {"removed": removed_items(study, table)._asdict()}
+    return found._asdict() | items | {"removed": count_removed_items(study, table)._asdict()}
 
 
 @router.get("/api/studies/{study}/tag-results", response_model=TagResults)
@@ -92,7 +92,7 @@ def details_of(service: Service, study: Study, number: int) -> dict[str, Any]:
     Raises:
         NotFound: If there is no such item.
     """
-    shown, table = item_out(number, known_item(study, number)), service.answers(study)
+    shown, table = item_out(number, get_item(study, number)), service.answers(study)
     summary = rows_of(study, table, [number])
     if not summary:
         raise no_item(study, number)  # removed just now
@@ -101,7 +101,7 @@ def details_of(service: Service, study: Study, number: int) -> dict[str, Any]:
         **shown,
         "arms": [one._asdict() for one in arm_counts(table, [number])[number]],
         "comments": [one._asdict() for one in comments_on(table, number, MOST_COMMENTS)],
-        **neighbours(study, number)._asdict(),
+        **neighbors(study, number)._asdict(),
     }
 
 
@@ -111,7 +111,7 @@ def remove(study: Found, number: Number, key: Admin) -> Response:
 
     A study on exactly its items refuses it after its first question.
     """
-    with changing(study, key, f"Removed item {number:,}."):
+    with record_change(study, key, f"Removed item {number:,}."):
         remove_item(study, number)
     return Response(status_code=204)
 
@@ -131,13 +131,13 @@ async def replace(
     def work() -> dict[str, int]:
         found = service.study(study)
         before = [item for _, item in items_with(found, [number])]
-        what = "Changed the tags of" if _shown(items) == _shown(before) else "Replaced"
-        with changing(found, key, f"{what} item {number:,}."):
+        what = "Changed the tags of" if _limit_items(items) == _limit_items(before) else "Replaced"
+        with record_change(found, key, f"{what} item {number:,}."):
             return {"number": replace_item(found, number, items)}
 
     return await service.background.upload(work)
 
 
-def _shown(items: list[Item]) -> list[Item]:
+def _limit_items(items: list[Item]) -> list[Item]:
     """Items as voters see them: without their tags."""
     return [item._replace(tags=()) for item in items]

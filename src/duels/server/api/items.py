@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
-from ...errors import counted
-from ...study.item_browser import count_fitting, find_items, items_with, missing_outputs
+from ...errors import format_count
+from ...study.item_browser import count_fitting, count_missing_outputs, find_items, items_with
 from ...study.items import (
     Item,
     add_items,
@@ -18,7 +18,7 @@ from ...study.items import (
 )
 from ..errors import error_responses
 from ..schemas import Items, ItemsAdded, Scripts
-from ..security import Admin, Caller, ServiceDep, changing
+from ..security import Admin, Caller, ServiceDep, record_change
 from .results import UPLOAD, plain
 from .studies import Found, FoundAny, StudyPath
 
@@ -45,9 +45,9 @@ async def upload(
 
     def work() -> dict[str, Any]:
         found = service.study(study)
-        with changing(found, key, f"Uploaded {counted(len(items), 'item')}."):
+        with record_change(found, key, f"Uploaded {format_count(len(items), 'item')}."):
             added = add_items(found, items)
-        return {**added._asdict(), "total": count_items(found), "missing": missing_outputs(found)}
+        return {**added._asdict(), "total": count_items(found), "missing": count_missing_outputs(found)}
 
     return await service.background.upload(work)
 
@@ -90,7 +90,7 @@ def item_out(number: int, item: Item) -> dict[str, object]:
 @router.delete("/api/studies/{study}/items", status_code=204)
 def clear(study: Found, key: Admin) -> Response:
     """Remove all items; the answers are kept. This needs an admin's token and cannot be undone."""
-    with changing(study, key, "Removed all items."):
+    with record_change(study, key, "Removed all items."):
         clear_items(study)
     return Response(status_code=204)
 
@@ -110,6 +110,6 @@ def set_scripts(study: FoundAny, body: Scripts, key: Admin) -> dict[str, bool]:
     """
     if body.scripts != scripts_allowed(study):
         where = "the template" if study.row.is_tuning else "HTML outputs"
-        with changing(study, key, f"Turned scripts in {where} {'on' if body.scripts else 'off'}."):
+        with record_change(study, key, f"Turned scripts in {where} {'on' if body.scripts else 'off'}."):
             allow_scripts(study, body.scripts)
     return {"scripts": body.scripts}

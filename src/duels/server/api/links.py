@@ -17,9 +17,9 @@ from ..caps import SETTINGS, check_per_voter
 from ..errors import error_responses
 from ..keys import LINKS, Key, change_key, is_off, link_in, list_keys, make_key, revoke_key
 from ..link_schemas import LinkChange, LinkMade, Links, NewLink, NewResultsLink, ResultsLinkMade, ResultsLinks
-from ..security import Admin, ServiceDep, changing
+from ..security import Admin, ServiceDep, record_change
 from ..service import AnyStudy, Json, Service
-from ..sharing import Shared, address, end_of, lasts, moment, qr_code, shared, times_of, use_of
+from ..sharing import Shared, address, describe_sharing, end_of, lasts, moment, qr_code, times_of, use_of
 from .studies import FoundAny
 
 router = APIRouter(tags=["links"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
@@ -54,7 +54,7 @@ def link_out(known: Shared, key: Key) -> Json:
 @router.get("/api/studies/{study}/links", response_model=Links)
 def links(study: FoundAny, service: ServiceDep) -> Json:
     """List the voting links, without their secrets and without invitations."""
-    return {"links": links_out(shared(service, study))}
+    return {"links": links_out(describe_sharing(service, study))}
 
 
 @router.post("/api/studies/{study}/links", response_model=LinkMade, status_code=201)
@@ -64,7 +64,7 @@ def new_link(
     """Create a link with which anybody can vote, and do nothing else. The secret is shown only once."""
     settings = body.model_dump(include={"votes", *SETTINGS})
     check_per_voter(body.votes, body.max_votes_per_voter, voter_settings(study).votes)
-    with changing(study, key, f"Created {_new('voting link', body.name)}."):
+    with record_change(study, key, f"Created {_new('voting link', body.name)}."):
         made, secret = make_key(
             service.storage, "vote", body.name, study_id=study.id, lasts=lasts(body.expires), settings=settings
         )
@@ -93,7 +93,7 @@ def change_link(study: FoundAny, link: LinkId, body: LinkChange, service: Servic
     if changes:
         answers, usual = service.answers(study), voter_settings(study).votes
         change = partial(_change, study=study, link=link, wanted=changes, answers=answers, usual=usual)
-        with changing(study, key, _said(known, changes)):
+        with record_change(study, key, _describe_changes(known, changes)):
             service.storage.write(Write(change, study.id))
     return Response(status_code=204)
 
@@ -108,10 +108,10 @@ def _now(key: Key, name: str) -> Any:
 def _find(service: Service, study: AnyStudy, link: int) -> Key:
     with service.storage.lock, service.storage.translate_errors():
         found = link_in(service.storage.connection(), link, study.id)
-    return _existing(study, link, found)
+    return _check_existing(study, link, found)
 
 
-def _existing(study: AnyStudy, link: int, found: Key | None) -> Key:
+def _check_existing(study: AnyStudy, link: int, found: Key | None) -> Key:
     if found is None:
         raise NotFound(f"study {study.name!r} has no link {link}")
     if found.revoked is not None and not is_off(found):
@@ -122,7 +122,7 @@ def _existing(study: AnyStudy, link: int, found: Key | None) -> Key:
 def _change(
     connection: sa.Connection, *, study: AnyStudy, link: int, wanted: dict[str, Any], answers: AnswerTable, usual: int
 ) -> None:
-    key = _existing(study, link, link_in(connection, link, study.id))
+    key = _check_existing(study, link, link_in(connection, link, study.id))
     wanted = dict(wanted)
     if wanted.keys() & {"votes", "max_votes_per_voter"}:
         votes, most = ((key.settings | wanted).get(name) for name in ("votes", "max_votes_per_voter"))
@@ -136,7 +136,7 @@ def _change(
         count_votes(connection, study, link, answers)
 
 
-def _said(key: Key, changes: dict[str, Any]) -> str:
+def _describe_changes(key: Key, changes: dict[str, Any]) -> str:
     """What is changed, as sentences for the list of changes; the first names the link."""
     said = []  # what stands before and after the link
     if "on" in changes:
@@ -150,12 +150,12 @@ def _said(key: Key, changes: dict[str, Any]) -> str:
     for name in (name for name in WORDS if name in changes):
         some, none = WORDS[name]
         said.append(("", f" {none if changes[name] is None else some.format(changes[name])}"))
-    names = [called(key), *["it"] * len(said)]
+    names = [name_link(key), *["it"] * len(said)]
     sentences = [f"{before}{name}{after}." for (before, after), name in zip(said, names)]
     return " ".join(f"{one[0].upper()}{one[1:]}" for one in sentences)
 
 
-def called(key: Key) -> str:
+def name_link(key: Key) -> str:
     """Return what a link is called in the list of changes; without the names of people, who may be forgotten."""
     if key.settings.get("invited"):
         return f"the invitation {key.id}"
@@ -174,7 +174,7 @@ def revoke_link(study: FoundAny, link: LinkId, service: ServiceDep, key: Admin) 
         known = link_in(service.storage.connection(), link, study.id)
     if known is None:
         raise NotFound(f"study {study.name!r} has no link {link}")
-    with changing(study, key, f"Revoked {called(known)}."):
+    with record_change(study, key, f"Revoked {name_link(known)}."):
         revoke_key(service.storage, link, LINKS, study.id)
     return Response(status_code=204)
 
@@ -191,7 +191,7 @@ def new_results_link(
     study: FoundAny, body: NewResultsLink, request: Request, response: Response, service: ServiceDep, key: Admin
 ) -> Json:
     """Create a link that shows the results and nothing else: no voters, comments or items. It is shown only once."""
-    with changing(study, key, f"Created {_new('link to the results', body.name)}."):
+    with record_change(study, key, f"Created {_new('link to the results', body.name)}."):
         made, secret = make_key(service.storage, "results", body.name, study_id=study.id, lasts=lasts(body.expires))
     response.headers.update(NO_STORE)
     shown = {"id": made.id, "name": made.name, "expires": moment(made.expires)}

@@ -19,9 +19,9 @@ from ...votes.written import write_votes
 from ..downloads import attachment
 from ..errors import Refused, error_responses
 from ..keys import KeyId
-from ..page_files import compressed
+from ..page_files import compress
 from ..schemas import Details, Events, Imported, JudgesOut, Leaderboard, Preferences, RankingOut, StandingOut
-from ..security import Caller, ServiceDep, changing
+from ..security import Caller, ServiceDep, record_change
 from ..tuning_pages import own_glance
 from .studies import Found, FoundAny, StudyPath
 
@@ -96,7 +96,7 @@ def results(request: Request, study: FoundAny, service: ServiceDep) -> Response:
     """
     found = own_glance(service, study) if isinstance(study, Tuning) else service.glance(study)
     content = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
-    return compressed(request, content.encode(), "application/json")
+    return compress(request, content.encode(), "application/json")
 
 
 @router.get("/api/studies/{study}/pair")
@@ -181,7 +181,7 @@ async def import_votes(study: StudyPath, request: Request, service: ServiceDep, 
         if not votes.size:
             raise Refused(400, "the upload holds no votes: send the rows as CSV or JSON lines in the body")
         ready = await service.background.upload(partial(found.importing, votes))
-    with changing(found, key, "Imported past votes."):
+    with record_change(found, key, "Imported past votes."):
         imported = await service.write(None if service.open_to_all else key, study, lambda found: ready)
         return {"imported": imported, "note": note}
 

@@ -12,7 +12,7 @@ from ...study.voter_settings import change_voter_settings, voter_settings
 from ..errors import error_responses
 from ..keys import Key
 from ..schemas import Changes, NewSettings, StudySettings
-from ..security import Admin, ServiceDep, changing
+from ..security import Admin, ServiceDep, record_change
 from ..service import AnyStudy, Service
 from .studies import FoundAny
 
@@ -48,7 +48,7 @@ def set_settings(study: FoundAny, body: NewSettings, key: Admin) -> dict[str, An
         raise InvalidInput(f"{min(of_goal)} is for studies that compare arms: a tuning study has no verdict")
     changes = {name: value for name, value in wanted.items() if value != getattr(known, name)}
     if changes:
-        with changing(study, key, " ".join(_words(name, value) for name, value in changes.items())):
+        with record_change(study, key, " ".join(_words(name, value) for name, value in changes.items())):
             change_voter_settings(study, **changes)
     if of_goal and isinstance(study, Study):
         _change_goal(study, key, of_goal)
@@ -57,13 +57,13 @@ def set_settings(study: FoundAny, body: NewSettings, key: Admin) -> dict[str, An
 
 def _change_goal(study: Study, key: Key, changes: dict[str, Any]) -> None:
     if "about" in changes:  # first, since it may be refused
-        with changing(study, key, f"The verdict is now about {changes['about']}."):
+        with record_change(study, key, f"The verdict is now about {changes['about']}."):
             study.set_about(changes["about"])
     if "margin" in changes:
-        with changing(study, key, f"The margin is now {100 * changes['margin']:g} %."):
+        with record_change(study, key, f"The margin is now {100 * changes['margin']:g} %."):
             study.set_margin(changes["margin"])
     if "after" in changes:
-        with changing(study, key, f"When the winner is known, the study will {AFTER[changes['after']]}."):
+        with record_change(study, key, f"When the winner is known, the study will {AFTER[changes['after']]}."):
             study.set_after(changes["after"])
 
 

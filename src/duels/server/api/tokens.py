@@ -9,7 +9,7 @@ from ...study.duels import iso_time
 from ..errors import error_responses
 from ..keys import Key, list_keys, make_key, revoke_key
 from ..schemas import Changes, NewToken, TokenMade, Tokens
-from ..security import Admin, ServiceDep, changing
+from ..security import Admin, ServiceDep, record_change
 from .settings import changes_of
 
 router = APIRouter(tags=["tokens"], responses=error_responses(400, 401, 403, 404, 413, 422, 429, 503))
@@ -30,7 +30,7 @@ def tokens(service: ServiceDep, key: Admin) -> dict[str, object]:
 @router.post("/api/tokens", response_model=TokenMade, status_code=201)
 def new_token(body: NewToken, service: ServiceDep, key: Admin) -> dict[str, object]:
     """Create a token. It is shown only once."""
-    with changing(None, key, f"Created the {body.kind} token “{body.name}”."):
+    with record_change(None, key, f"Created the {body.kind} token “{body.name}”."):
         made, secret = make_key(service.storage, body.kind, body.name)
     return {"id": made.id, "kind": made.kind, "name": made.name, "token": secret}
 
@@ -41,7 +41,7 @@ def revoke_token(token: Annotated[int, Path(ge=1, le=2**31 - 1)], service: Servi
     known = {one.id: one for one in list_keys(service.storage, KINDS)}
     if token not in known:
         raise NotFound(f"there is no token {token}")
-    with changing(None, key, f"Revoked the {known[token].kind} token “{known[token].name}”."):
+    with record_change(None, key, f"Revoked the {known[token].kind} token “{known[token].name}”."):
         revoke_key(service.storage, token, KINDS)
     return Response(status_code=204)
 

@@ -5,36 +5,36 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends
 
 from ...continuous.catalogue import create_tuning
-from ...continuous.space_files import parsed_space, plain_space
-from ...continuous.templates import checked_template, has_script, unused
+from ...continuous.space_files import parse_space, plain_space
+from ...continuous.templates import check_template, find_unused, has_script
 from ...continuous.tuning import Tuning
-from ...errors import counted
+from ...errors import format_count
 from ...storage.storage import Write
 from ...study.items import scripts_allowed
 from ...study.log import clock
 from ..errors import Refused, error_responses
 from ..schemas import StudyOut
-from ..security import Admin, Caller, ServiceDep, changing
+from ..security import Admin, Caller, ServiceDep, record_change
 from ..tuning_schemas import BestOut, NewTuning, SlicesOut, Template, TemplateOut
 from .studies import StudyPath
 
 router = APIRouter(tags=["tuning"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 
 
-def found_tuning(study: StudyPath, service: ServiceDep, key: Caller) -> Tuning:
+def find_tuning(study: StudyPath, service: ServiceDep, key: Caller) -> Tuning:
     """Return the study that the path names, if it tunes parameters, for callers with a valid key."""
-    return service.tuning(study)
+    return service.load_tuning(study)
 
 
-FoundTuning = Annotated[Tuning, Depends(found_tuning)]
+FoundTuning = Annotated[Tuning, Depends(find_tuning)]
 
 
 @router.post("/api/tunings", response_model=StudyOut, status_code=201)
 def create(body: NewTuning, service: ServiceDep, key: Caller) -> dict[str, object]:
     """Create a study that tunes parameters."""
     before = clock()
-    space = parsed_space(body.space) if isinstance(body.space, str) else plain_space(body.space)
-    template = None if body.template is None else checked_template(body.template, space)
+    space = parse_space(body.space) if isinstance(body.space, str) else plain_space(body.space)
+    template = None if body.template is None else check_template(body.template, space)
     study = create_tuning(
         space,
         body.name,
@@ -47,16 +47,16 @@ def create(body: NewTuning, service: ServiceDep, key: Caller) -> dict[str, objec
     )
     service.background.prepare(study)
     is_new = study.row.created >= before
-    what = f"Created the study, which tunes {counted(len(space), 'parameter')}." if is_new else "Set the template."
+    what = f"Created the study, which tunes {format_count(len(space), 'parameter')}." if is_new else "Set the template."
     if template is not None and study.template is None and not is_new and key.kind == "api":
         raise Refused(403, "this study has no template, and setting one needs an admin's token: leave it out")
     if template is not None and study.template is None:  # new, or created by a request that was cut off here
-        with changing(study, key, what):
+        with record_change(study, key, what):
             study.set_template(template)
     elif is_new:
-        with changing(study, key, what):
+        with record_change(study, key, what):
             service.storage.write(Write(lambda connection: None))
-    return service.described(study)
+    return service.describe(study)
 
 
 @router.get("/api/studies/{study}/best", response_model=BestOut)
@@ -82,7 +82,7 @@ def template(study: FoundTuning) -> dict[str, Any]:
     html, scripts = study.template, scripts_allowed(study)
     if html is None:
         return {"html": None, "unused": [], "has_script": False, "scripts": scripts}
-    return {"html": html, "unused": unused(html, study.space), "has_script": has_script(html), "scripts": scripts}
+    return {"html": html, "unused": find_unused(html, study.space), "has_script": has_script(html), "scripts": scripts}
 
 
 @router.put("/api/studies/{study}/template", response_model=TemplateOut)
@@ -92,6 +92,6 @@ def set_template(study: FoundTuning, body: Template, key: Admin) -> dict[str, An
     Scripts in it run only if they are turned on, see the route `scripts`.
     """
     if body.html != study.template:
-        with changing(study, key, "Removed the template." if body.html is None else "Changed the template."):
+        with record_change(study, key, "Removed the template." if body.html is None else "Changed the template."):
             study.set_template(body.html)
     return template(study)

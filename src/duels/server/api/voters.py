@@ -4,12 +4,12 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
-from ...study.voters import ordered, remarks_of, rows_of, summary_of
+from ...study.voters import order_voters, remarks_of, rows_of, summary_of
 from ...study.withdrawing import WITHDREW
 from ..caps import crowds
 from ..errors import error_responses
 from ..schemas import VotersOut, Withdraw, Withdrawn
-from ..security import Admin, ServiceDep, changing
+from ..security import Admin, ServiceDep, record_change
 from .studies import FoundAny
 
 router = APIRouter(tags=["voters"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
@@ -29,7 +29,7 @@ def voters(
 ) -> dict[str, Any]:
     """List the voters of a study, with what stands out by a stated test."""
     found = service.voters(study)
-    chosen = ordered(found, search, sort, reverse)
+    chosen = order_voters(found, search, sort, reverse)
     more = after + limit < len(chosen)
     return summary_of(found) | {
         "found": len(chosen),
@@ -46,6 +46,6 @@ def withdraw(study: FoundAny, body: Withdraw, key: Admin) -> dict[str, object]:
 
     Answers that the voter gives after it count. To erase the name too, use `forget`.
     """
-    with changing(study, key, WITHDREW.format(body.voter)):
+    with record_change(study, key, WITHDREW.format(body.voter)):
         answers = study.withdraw(body.voter)
     return {"answers": answers, "void": study.history().void}

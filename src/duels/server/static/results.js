@@ -12,7 +12,7 @@ const own = base ?? at(study);
 const place = (id) => document.getElementById(id);
 const whole = (number) => number.toLocaleString("en");
 const NUMBERED = 12; // arms: with more, the cells of the map have no numbers
-const FEW = 5; // answers: a cell with fewer is grey
+const FEW = 5; // answers: a cell with fewer is gray
 const AGAIN = 15_000; // milliseconds until a forecast is looked at again
 const SEARCHED = 15; // arms: with more, there is a field to search them
 
@@ -155,7 +155,7 @@ function mapCell(names, i, j, pair, size) {
   const button = element("button", { type: "button", "aria-label": label, title: label, "data-pair": `${i} ${j}` });
   if (size <= NUMBERED) button.append(String(rounded), element("small", {}, whole(met)));
   const made = element("td", { class: met < FEW ? "few" : pair.certain === 0 ? "pale" : "sure" }, button);
-  const shade = pair.certain === 0 ? (share * met + 2) / (met + 4) : share; // few answers are no strong colour
+  const shade = pair.certain === 0 ? (share * met + 2) / (met + 4) : share; // few answers are no strong color
   made.style.setProperty("--share", `${Math.round(100 * Math.abs(2 * shade - 1))}%`);
   made.dataset.side = share >= 0.5 ? "wins" : "loses";
   return made;

@@ -233,7 +233,7 @@ function showSide(letter, side) {
     picture.addEventListener("load", measure);
     output.replaceChildren(button, element("a", { href: large, ...tab }, "Open full size"));
   } else {
-    output.innerHTML = side.html; // sanitised by the server
+    output.innerHTML = side.html; // sanitized by the server
   }
 }
 

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from duels.votes.names import imported_name, is_reserved, link_voter
+from duels.votes.names import is_reserved, link_voter, name_imported
 
 revision = "0004"
 down_revision = "0003"
@@ -27,7 +27,7 @@ def _rename_voters(connection: sa.Connection) -> None:
     change = sa.text("UPDATE events SET voter = :new WHERE study_id = :study AND voter = :old")
     for study, voter, _ in named:  # these first: they free the names "Voter 1", "Voter 2", …
         if voter not in cookies and is_reserved(voter):
-            connection.execute(change, {"study": study, "old": voter, "new": imported_name(voter)})
+            connection.execute(change, {"study": study, "old": voter, "new": name_imported(voter)})
     numbers: dict[int, int] = {}
     for study, voter, _ in named:
         if voter in cookies:

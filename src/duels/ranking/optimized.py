@@ -1,4 +1,4 @@
-"""Optimised interleaving: Radlinski & Craswell, WSDM 2013.
+"""Optimized interleaving: Radlinski & Craswell, WSDM 2013.
 
 The allowed lists are those in which every prefix consists of the tops of both rankings. Of their distributions, the
 method chooses one under which random clicks in any top k give both rankings the same expected credit, and which
@@ -15,10 +15,10 @@ from .interleaving import Workspace
 MOST = 10  # longer lists have over a thousand arrangements
 
 
-def arrange_optimised(workspace: Workspace, documents: int, length: int, rng: np.random.Generator) -> int:
-    """Draw a list from the optimised distribution; each side's credit for a click is the inverse of its place."""
+def arrange_optimized(workspace: Workspace, documents: int, length: int, rng: np.random.Generator) -> int:
+    """Draw a list from the optimized distribution; each side's credit for a click is the inverse of its place."""
     length = min(length, documents)
-    tops = [settled_top(workspace, side, length, rng) for side in (0, 1)]
+    tops = [find_settled_top(workspace, side, length, rng) for side in (0, 1)]
     seen = list(dict.fromkeys([*tops[0], *tops[1]]))
     numbers = {document: k for k, document in enumerate(seen)}
     a, b = (tuple(numbers[document] for document in top) for top in tops)
@@ -30,7 +30,7 @@ def arrange_optimised(workspace: Workspace, documents: int, length: int, rng: np
     return length
 
 
-def settled_top(workspace: Workspace, side: int, length: int, rng: np.random.Generator) -> list[int]:
+def find_settled_top(workspace: Workspace, side: int, length: int, rng: np.random.Generator) -> list[int]:
     """The first documents of a ranking, ties in random order."""
     top: list[int] = []
     place = 0
@@ -50,13 +50,13 @@ def inverse_place(ranking: tuple[int, ...], document: int) -> float:
 def distribution(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[list[tuple[int, ...]], np.ndarray]:
     """Return the allowed lists and their probabilities for two rankings of equal length."""
     if len(a) > MOST:
-        raise InvalidInput(f"optimised interleaving of {len(a)} documents: expected lists of at most {MOST}")
-    lists = allowed_lists(a, b)
+        raise InvalidInput(f"optimized interleaving of {len(a)} documents: expected lists of at most {MOST}")
+    lists = list_allowed(a, b)
     credit = np.array([[inverse_place(a, d) - inverse_place(b, d) for d in one] for one in lists])
     return lists, _solve(credit)
 
 
-def allowed_lists(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[int, ...]]:
+def list_allowed(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[int, ...]]:
     """List all lists in which each document is the best of a or of b that is not yet on the list."""
     lists: list[tuple[int, ...]] = [()]
     for _ in a:
