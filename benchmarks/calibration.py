@@ -24,12 +24,12 @@ from scipy.special import logit
 
 import duels
 from duels.continuous import History, Memory, policy
-from duels.continuous.advice import advice
 from duels.continuous.blas import one_thread
-from duels.continuous.choices import ask
-from duels.continuous.model import LENGTH_MEDIAN, LENGTH_SPREAD, SCALE_MEDIAN, SCALE_SPREAD, Answers
-from duels.continuous.posterior import FLAT
-from duels.continuous.spaces import Space
+from duels.continuous.model.model import LENGTH_MEDIAN, LENGTH_SPREAD, SCALE_MEDIAN, SCALE_SPREAD, Answers
+from duels.continuous.model.posterior import FLAT
+from duels.continuous.space import Space
+from duels.continuous.tuning.choose import ask
+from duels.continuous.tuning.result import advice
 
 ROOT = Path(__file__).parents[1]
 OUT = Path(__file__).parent / "out"

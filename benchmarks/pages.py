@@ -23,7 +23,7 @@ from study import grow
 from table import report
 
 import duels
-from duels.study.glance import glance
+from duels.server.results_tab import glance
 from duels.study.items import add_items
 
 SIZES = {5: (350.0, 1.0, 5.0, 30.0), 200: (500.0, 2.0, None, 100.0)}  # arms: kB, seconds, kB and ms after a vote

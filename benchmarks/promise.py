@@ -48,7 +48,8 @@ from duels.ranking.interleaving import (
     clear,
     judge_by_worth,
 )
-from duels.study.about import (
+from duels.study.items import add_items
+from duels.study.stats.about import (
     A_PERSON,
     INDEPENDENT,
     NEW_ITEMS,
@@ -57,11 +58,10 @@ from duels.study.about import (
     THESE_ITEMS,
     THESE_PEOPLE,
 )
-from duels.study.certainty import certainty_of
-from duels.study.items import add_items
-from duels.study.looks_on_items import evidence_on_items
-from duels.study.reach import SIZES, STAKES, winner_levels
-from duels.study.tally import Tally
+from duels.study.stats.certainty import certainty_of
+from duels.study.stats.reach import SIZES, STAKES, winner_levels
+from duels.study.stats.simulated_looks import evidence_on_items
+from duels.study.stats.tally import Tally
 
 CONFIDENCE, DELTA = 0.95, 0.05
 STUDIES, ANSWERS = 2000, 5000
@@ -1029,8 +1029,9 @@ def run_shared(items: int, slow: float, rng: Any, at_once: int = 8) -> Found:
     after every answer, until there is nothing to ask and all have answered. The naive reading is that of the tables,
     where the first answer to come counts until that of the first one asked does.
     """
-    from duels.study import ballots, log
-    from duels.study.questions import SHARED_AFTER
+    from duels.study import base as log
+    from duels.study.state.next_question import SHARED_AFTER
+    from duels.study.voters import link_voting
 
     names, now = ["fast", "slow"], 1.7e9
     before, clock, log.clock = rule_of(2, NEW_ITEMS), log.clock, lambda: now
@@ -1046,7 +1047,7 @@ def run_shared(items: int, slow: float, rng: Any, at_once: int = 8) -> Found:
             now, who, ballot = waiting.pop(0)
             if ballot is None:
                 try:
-                    ballot = study.storage.write(ballots.asking(study, None, who))
+                    ballot = study.storage.write(link_voting.asking(study, None, who))
                 except NothingToAsk:
                     if any(one is not None for *_, one in waiting):
                         waiting.append((now + SHARED_AFTER / 4, who, None))
@@ -1056,7 +1057,7 @@ def run_shared(items: int, slow: float, rng: Any, at_once: int = 8) -> Found:
                     waiting.append((now + takes, who, (ballot, prefers)))
                 continue
             (asked, prefers), answers = ballot, answers + 1
-            study.storage.write(ballots.telling(study, who, asked.duel.id, "ab"[asked.duel.left != prefers]))
+            study.storage.write(link_voting.telling(study, who, asked.duel.id, "ab"[asked.duel.left != prefers]))
             waiting.append((now, f"{seed} {at_once + answers}", None))
             wins = study.tally().wins
             if any(is_sure(before, wins[i, 1 - i], wins[1 - i, i], 0.0) for i in (0, 1)):

@@ -3,7 +3,8 @@
     python benchmarks/standing.py
     python benchmarks/standing.py chances | forecasts | live
 
-Chances: random studies of two to seven arms, from the model of `study/standing.py`, are played by the policy `verdict`
+Chances: random studies of two to seven arms, from the model of `study/stats/forecast.py`, are played by the policy
+`verdict`
 for 3 to 1,000 answers. In each class of stated chances, the share of arms that are the best is compared with the mean
 chance.
 
@@ -35,7 +36,7 @@ from forecasts import (  # noqa: E402
 )
 
 from duels.figures import charts  # noqa: E402
-from duels.study.standing import draw_strengths  # noqa: E402
+from duels.study.stats.forecast import draw_strengths  # noqa: E402
 
 STUDIES, CLASSES = 4000, 10
 PRIOR, EACH, ITEMS, SETTINGS, LIVE = 1500, 470, 600, 500, 200  # studies of a row, of which some end before the look

@@ -19,9 +19,9 @@ from table import report
 
 import duels
 from duels.storage.storage import Storage
-from duels.study import log as live
-from duels.study.history import History
-from duels.study.record import next_event
+from duels.study import base as live
+from duels.study.state.counts import next_event
+from duels.study.state.live import History
 
 ARMS = [f"model-{k}" for k in range(64)]
 SECONDS = 3.0

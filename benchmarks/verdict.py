@@ -30,9 +30,9 @@ import duels
 from duels.engine import loop
 from duels.engine.compiling import compile_with
 from duels.engine.threads import in_threads, thread_count
-from duels.study.looks import NO_WINNER, NOT_YET, TIED, find_verdict, new_looks, take
 from duels.study.plan import LIMIT, _is_wrong, _Plan, _study_at_once, _study_one_by_one
-from duels.study.player import rival
+from duels.study.state.policy_state import rival
+from duels.study.stats.simulated_looks import NO_WINNER, NOT_YET, TIED, find_verdict, new_looks, take
 
 DATA = Path(os.environ.get("DUELS_DATA") or Path(__file__).parents[2] / "shared" / "data")
 DELTA = 0.05

@@ -23,7 +23,7 @@ import typer.main
 from fastapi.routing import APIRoute
 
 import duels.cli
-from duels.server import security
+from duels.server import auth
 from duels.server.app import create_app
 
 DOCS = Path(__file__).parent
@@ -176,9 +176,9 @@ def write_route(route: APIRoute) -> str:
 def find_who(route: APIRoute) -> str:
     """Who may send it: admins, programs with a token, or anyone."""
     calls = {one.call for one in walk_dependencies(route.dependant)}
-    if security.admin in calls:
+    if auth.admin in calls:
         return "admin"
-    return "token" if calls & {security.caller, security.fast_dependency} else "anyone"
+    return "token" if calls & {auth.caller, auth.fast_dependency} else "anyone"
 
 
 def walk_dependencies(dependant: Any) -> Iterator[Any]:

@@ -21,7 +21,7 @@ from unittest import mock
 import typer.main
 
 from duels.cli import main
-from duels.storage import registry
+from duels.storage import storage
 
 # Typer makes all commands anew at every call, which takes longer than most of them.
 commands_made_once = functools.cache(typer.main.get_command)
@@ -41,7 +41,7 @@ def duels_command(*arguments, cwd=None, stdin="", environment=None, together=Fal
     out = out or io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
     err = out if together else io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
     given = {"COLUMNS": "80"} | (environment or {})
-    opened = set(registry._storages)
+    opened = set(storage._storages)
     with (
         contextlib.chdir(cwd or os.getcwd()),
         mock.patch.object(typer.main, "get_command", commands_made_once),
@@ -65,8 +65,8 @@ def duels_command(*arguments, cwd=None, stdin="", environment=None, together=Fal
             traceback.print_exc()
             code = 1
         finally:  # as a process does when it ends
-            for url in set(registry._storages) - opened:
-                registry._storages.pop(url).close()
+            for url in set(storage._storages) - opened:
+                storage._storages.pop(url).close()
     return Done(code, _text(out), "" if together else _text(err))
 
 

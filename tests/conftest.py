@@ -33,7 +33,7 @@ def url(tmp_path: Path) -> str:
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock of studies that stands still until it is moved."""
     time = [1_000_000.0]
-    monkeypatch.setattr("duels.study.log.clock", lambda: time[0])
+    monkeypatch.setattr("duels.study.base.clock", lambda: time[0])
     return time
 
 
@@ -130,7 +130,7 @@ def no_open_databases(monkeypatch, request):
 
     Only the tests of the storage wait for the disk at every commit, and run the migrations of every new file.
     """
-    from duels.storage import database, registry, storage
+    from duels.storage import database, storage
 
     set_up = database._set_up_sqlite
 
@@ -154,4 +154,4 @@ def no_open_databases(monkeypatch, request):
     for one in opened:
         if hasattr(one, "engine"):
             one.close()
-    registry._storages.clear()
+    storage._storages.clear()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import strategies as st
 
 from duels.errors import InvalidInput
-from duels.study.tally import as_tally
-from duels.study.verdict import headline, verdict
+from duels.study.stats.tally import as_tally
+from duels.study.stats.verdict import headline, verdict
 
 
 def verdict_of(tally, *, strength, **more):

@@ -16,24 +16,13 @@ from server.conftest import Live
 from voter_paths import as_rows, voter_log
 
 import duels
-from duels.client import (
-    PAUSES,
-    Again,
-    Change,
-    Client,
-    NotFound,
-    RemoteStudy,
-    RemoteTuning,
-    connect,
-    connection,
-)
+from duels.client import PAUSES, Again, Change, Client, NotFound, RemoteStudy, RemoteTuning, connect, connection
 from duels.errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName
 from duels.server.keys import make_key
-from duels.storage.registry import open_storage
+from duels.storage.storage import open_storage
 from duels.study import Impression
 from duels.study.items import list_items
-from duels.study.judge_log import activity_of, follow
-from duels.study.ledger import Ledger
+from duels.study.judging.ledger import Ledger, activity_of, follow
 
 TOKEN = "a-token-that-was-chosen-for-tests"
 ARMS = ["bm25", "dense", "hybrid"]

@@ -10,10 +10,9 @@ from duels.client import NotFound, RemoteTuning, connect
 from duels.continuous import Best, TuningDuel
 from duels.errors import Conflict, InvalidInput, UnknownName
 from duels.server.keys import make_key
-from duels.storage.registry import open_storage
+from duels.storage.storage import open_storage
 from duels.study.items import scripts_allowed
-from duels.study.judge_log import activity_of, follow
-from duels.study.ledger import Ledger
+from duels.study.judging.ledger import Ledger, activity_of, follow
 
 TOKEN = "a-token-that-was-chosen-for-tests"
 SPACE = duels.space(

@@ -28,28 +28,28 @@ _HOMES = {
     "reproduce": "paper.reproduction",
     "Results": "results",
     "load_results": "results",
-    "create_study": "study.catalogue",
-    "load_study": "study.catalogue",
+    "create_study": "study.create",
+    "load_study": "study.create",
     "Study": "study.study",
     "Duel": "study.duels",
-    "Verdict": "study.verdict",
+    "Verdict": "study.stats.verdict",
     "Votes": "votes.votes",
-    "read_votes": "votes.files",
+    "read_votes": "votes.read_votes",
     "ratings": "rating.table",
-    "agreement": "study.voter_agreement",
-    "Analysis": "study.analysis",
-    "analyze": "study.analysis",
+    "agreement": "study.voters.agreement",
+    "Analysis": "study.analyze",
+    "analyze": "study.analyze",
     "plan": "study.plan",
-    "find_best": "study.best",
-    "find_best_async": "study.best",
-    "RunResult": "study.outcome",
-    "space": "continuous.spaces",
+    "find_best": "study.judging.find_best",
+    "find_best_async": "study.judging.find_best",
+    "RunResult": "study.judging.result",
+    "space": "continuous.space",
     "simulate_continuous": "continuous.simulation",
-    "create_tuning": "continuous.catalogue",
-    "load_tuning": "continuous.catalogue",
-    "Tuning": "continuous.tuning",
-    "tune": "continuous.judged",
-    "tune_async": "continuous.judged",
+    "create_tuning": "continuous.tuning.create",
+    "load_tuning": "continuous.tuning.create",
+    "Tuning": "continuous.tuning.study",
+    "tune": "continuous.tuning.judged",
+    "tune_async": "continuous.tuning.judged",
     "connect": "client.client",
     "DuelsError": "errors",
     "InvalidInput": "errors",
@@ -101,11 +101,11 @@ if TYPE_CHECKING:
         votes,
     )
     from .client.client import connect
-    from .continuous.catalogue import create_tuning, load_tuning
-    from .continuous.judged import tune, tune_async
     from .continuous.simulation import simulate_continuous
-    from .continuous.spaces import space
-    from .continuous.tuning import Tuning
+    from .continuous.space import space
+    from .continuous.tuning.create import create_tuning, load_tuning
+    from .continuous.tuning.judged import tune, tune_async
+    from .continuous.tuning.study import Tuning
     from .errors import (
         CompileError,
         Conflict,
@@ -129,16 +129,16 @@ if TYPE_CHECKING:
     from .rating.table import ratings
     from .results import Results, load_results
     from .simulation import ChangingPreferences, simulate
-    from .study.analysis import Analysis, analyze
-    from .study.best import find_best, find_best_async
-    from .study.catalogue import create_study, load_study
+    from .study.analyze import Analysis, analyze
+    from .study.create import create_study, load_study
     from .study.duels import Duel
-    from .study.outcome import RunResult
+    from .study.judging.find_best import find_best, find_best_async
+    from .study.judging.result import RunResult
     from .study.plan import plan
+    from .study.stats.verdict import Verdict
     from .study.study import Study
-    from .study.verdict import Verdict
-    from .study.voter_agreement import agreement
-    from .votes.files import read_votes
+    from .study.voters.agreement import agreement
+    from .votes.read_votes import read_votes
     from .votes.votes import Votes
 
 

@@ -14,12 +14,12 @@ import duels
 from duels.errors import InvalidInput, StorageError
 from duels.storage.database_errors import quote_url, without_password
 from duels.storage.storage import Storage
-from duels.study import catalogue
+from duels.study import create
 from duels.study.duels import duel_number
-from duels.study.standing import TOO_EARLY
+from duels.study.stats.forecast import TOO_EARLY
 from duels.study.study import Study
-from duels.votes.files import read_votes
 from duels.votes.names import arm_names, study_name, voter_name
+from duels.votes.read_votes import read_votes
 
 ARMS = ["fox", "owl", "wren"]
 PAIRS = (("fox", "owl"), ("fox", "wren"), ("owl", "wren"))
@@ -546,7 +546,7 @@ def test_import_that_fails_begins_no_study(tmp_path, monkeypatch):
         broken.setattr(Study, "import_packed", full)
         assert refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n") == "the disk is full"
         assert output("studies", "-f", "json", cwd=tmp_path) == "[]\n"
-        broken.setattr(catalogue, "delete_study", full)
+        broken.setattr(create, "delete_study", full)
         said = refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
         assert said == "the disk is full; study 'logo' was created without votes: duels delete-study logo"
     said = refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
@@ -606,7 +606,7 @@ SECRET = "postgresql://me:hunter2@host/name"
 )
 def test_no_password_is_printed(tmp_path, monkeypatch, option, hint):
     here = Storage(f"sqlite:///{tmp_path / 'stand-in.db'}")
-    monkeypatch.setattr(catalogue, "open_storage", lambda url: here)
+    monkeypatch.setattr(create, "open_storage", lambda url: here)
     said = output("create-study", "logo", *ARMS, *option, cwd=tmp_path, storage=None if option else SECRET)
     assert said == f"study 'logo': 3 arms, policy verdict. Next: duels ask logo{hint}\n"
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from duels.continuous.evidence import BLOCK, ENOUGH, Evidence, mixture
-from duels.continuous.model import Answers, dueling_covariance
+from duels.continuous.model.evidence import BLOCK, ENOUGH, Evidence, mixture
+from duels.continuous.model.model import Answers, dueling_covariance
 
 NUMBERS = np.zeros(2, np.int64)
 

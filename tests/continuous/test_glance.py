@@ -3,8 +3,7 @@
 import pytest
 
 import duels
-from duels.continuous.advice import Best
-from duels.continuous.glance import describe_next_step, headline, summarize_tuning, words
+from duels.continuous.tuning.result import Best, describe_next_step, headline, summarize_tuning, words
 
 BEST = Best({"gap": 12.3456, "font": "serif"}, 0.705, 0.515, 0.85, 0.95, 0.97, {"gap": 30.0, "font": "mono"}, 24, 31.0)
 

@@ -8,8 +8,8 @@ import pytest
 from scipy import optimize
 from scipy.special import expit
 
-from duels.continuous.laplace import evidence_weights, find_mode
-from duels.continuous.model import (
+from duels.continuous.model.laplace import evidence_weights, find_mode
+from duels.continuous.model.model import (
     Answers,
     Hyperparameters,
     Model,
@@ -19,7 +19,7 @@ from duels.continuous.model import (
     prior_hyperparameters,
     square_root,
 )
-from duels.continuous.propagation import find_sites
+from duels.continuous.model.posterior import find_sites
 
 
 def duels_of(count, dimensions, seed=0, category=()):

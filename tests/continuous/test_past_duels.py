@@ -6,7 +6,7 @@ import pytest
 
 import duels
 from duels import InvalidInput
-from duels.continuous.past_duels import Past, check_duels, find_known_duels, parse_duels, read_duels, write_duels
+from duels.continuous.tuning.files import Past, check_duels, find_known_duels, parse_duels, read_duels, write_duels
 from duels.storage.storage import Storage
 
 SPACE = duels.space(

@@ -12,19 +12,11 @@ from scipy import integrate, stats
 import duels
 from duels import InvalidInput, UnknownName
 from duels.continuous import History, Memory, Situation, policy
-from duels.continuous.policies import (
-    BUILT_IN,
-    dbgd,
-    double_thompson,
-    eubo,
-    gp_rucb,
-    kernel_self_sparring,
-    max_min_lcb,
-)
+from duels.continuous.model.search import sobol
+from duels.continuous.policies import BUILT_IN, dbgd, double_thompson, eubo, gp_rucb, kernel_self_sparring, max_min_lcb
+from duels.continuous.policies.context import count_fitted
 from duels.continuous.policies.eubo import expected_best
 from duels.continuous.policies.kernel_self_sparring import regression
-from duels.continuous.search import sobol
-from duels.continuous.situation import count_fitted
 
 MIXED = duels.space({"x": (0.0, 1.0), "n": (1, 40, "log int"), "style": ["a", "b", "c"]})
 NUMBERS = duels.space({"x": (0.0, 1.0), "y": (1e-3, 1.0, "log")})

@@ -7,9 +7,8 @@ import pytest
 from scipy.special import expit, logsumexp, ndtri
 
 from duels.continuous import History, Memory, Situation, policy
-from duels.continuous.advice import advice
-from duels.continuous.laplace import find_mode
-from duels.continuous.model import (
+from duels.continuous.model.laplace import find_mode
+from duels.continuous.model.model import (
     LENGTH_MEDIAN,
     LENGTH_SPREAD,
     SCALE_MEDIAN,
@@ -19,9 +18,17 @@ from duels.continuous.model import (
     Model,
     dueling_covariance,
 )
-from duels.continuous.posterior import FLAT, Differences, Posterior, posterior, propose
-from duels.continuous.propagation import average_answer, find_sites
-from duels.continuous.spaces import space
+from duels.continuous.model.posterior import (
+    FLAT,
+    Differences,
+    Posterior,
+    average_answer,
+    find_sites,
+    posterior,
+    propose,
+)
+from duels.continuous.space import space
+from duels.continuous.tuning.result import advice
 
 LINE = space({"x": (0.0, 1.0)})
 

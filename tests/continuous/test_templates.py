@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import duels
-from duels.continuous import templates
-from duels.continuous.templates import check_template, find_unused, render
+from duels.continuous.tuning import templates
+from duels.continuous.tuning.templates import check_template, find_unused, render
 from duels.errors import InvalidInput
 
 SPACE = duels.space(

@@ -14,16 +14,16 @@ from scipy.special import expit
 
 import duels
 from duels import Conflict, InvalidInput, StorageError, UnknownName
-from duels.continuous import History, Memory, choices, policy
-from duels.continuous import tuning as live
-from duels.continuous.advice import HALF, distances
-from duels.continuous.catalogue import load_any
-from duels.continuous.choices import FIRST, MOST, NEAR, STEP, choose_modeled, code
-from duels.continuous.glance import summarize_tuning
+from duels.continuous import History, Memory, policy
 from duels.continuous.policies import ASKING, Policy, generator
+from duels.continuous.tuning import choose
+from duels.continuous.tuning import study as live
+from duels.continuous.tuning.choose import FIRST, MOST, NEAR, STEP, choose_modeled, code
+from duels.continuous.tuning.create import load_any
+from duels.continuous.tuning.result import HALF, distances, summarize_tuning
 from duels.storage.storage import NotReady, Storage
-from duels.study.catalogue import delete_study, list_studies
-from duels.study.record import chain_digest
+from duels.study.create import delete_study, list_studies
+from duels.study.state.counts import chain_digest
 
 SPACE = duels.space({"x": (0.0, 1.0), "k": (1, 100, "log int"), "style": ["terse", "warm"]})
 LINE = duels.space({"x": (0.0, 1.0)})
@@ -207,7 +207,7 @@ def test_of_many_open_duels_only_the_newest_are_known(url, monkeypatch):
     monkeypatch.setattr(
         Policy, "ask", lambda self, space, known, **how: seen.append(known) or ask(self, space, known, **how)
     )
-    monkeypatch.setattr(choices, "MOST_OPEN", 5)
+    monkeypatch.setattr(choose, "MOST_OPEN", 5)
     study = duels.create_tuning(LINE, storage=url, policy="eubo:initial=2", seed=4)
     for duel in study.ask(4):
         study.tell(duel, "left" if duel.left["x"] > duel.right["x"] else "right")
@@ -258,10 +258,10 @@ def test_who_skips_a_question_is_asked_another_one(url, now):
     for one, other in itertools.combinations(asked, 2):
         assert np.abs(one - other).max() >= NEAR
     assert study.answers == 6
-    skipped = choices.find_skipped(study.history(), now[0])
+    skipped = choose.find_skipped(study.history(), now[0])
     assert skipped == [6, 7, 8, 9]
     now[0] += 97.5
-    assert choices.find_skipped(study.history(), now[0]) == [8, 9]  # the others' lease has ended
+    assert choose.find_skipped(study.history(), now[0]) == [8, 9]  # the others' lease has ended
     study.ask()
     assert study.check() == 22
 
@@ -560,7 +560,7 @@ def test_the_correlation_at_the_runner_up_s_distance_is_one_half():
 
 
 def test_distances_are_the_kernel_s(url):
-    from duels.continuous.kernels import distance
+    from duels.continuous.model.kernels import distance
 
     study = duels.create_tuning(SPACE, storage=url, policy="random")
     answer_many(study, 5)
@@ -683,9 +683,9 @@ def test_ten_thousand_duels_load_quickly(url):
 
 
 def test_a_snapshot_keeps_the_settings(url, monkeypatch):
-    from duels.study import log
+    from duels.study import base
 
-    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 10)
+    monkeypatch.setattr(base, "SNAPSHOT_EVERY", 10)
     study = duels.create_tuning(LINE, storage=url, policy="random")
     answer_many(study, 10)
     study.storage.close()  # waits for it

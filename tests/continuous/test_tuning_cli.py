@@ -15,8 +15,8 @@ from commands import Person, duels_command
 import duels
 from duels import InvalidInput
 from duels.cli import app
-from duels.continuous.past_duels import write_duels
-from duels.continuous.space_files import read_space
+from duels.continuous.space import read_space
+from duels.continuous.tuning.files import write_duels
 from duels.study.items import scripts_allowed
 
 SPACE = 'temperature = [0.0, 1.5]\nstyle = ["terse", "warm"]\n\n[top_k]\nlow = 1\nhigh = 100\nlog = true\nint = true\n'

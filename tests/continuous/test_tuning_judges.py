@@ -11,10 +11,11 @@ import pytest
 
 import duels
 from duels import Conflict, InvalidInput
-from duels.continuous import find_function, judged
+from duels.continuous import find_function
+from duels.continuous.tuning import judged
 from duels.judges import Answer, command
 from duels.storage.storage import Storage
-from duels.study import run as running
+from duels.study.judging import run as running
 
 LINE = {"x": (0.0, 1.0), "style": ["terse", "warm"]}
 

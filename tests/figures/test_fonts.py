@@ -11,7 +11,7 @@ from test_figures import HORIZONS
 
 import duels
 from duels import figures
-from duels.figures import fonts
+from duels.figures import look
 
 
 def embedded(text):
@@ -20,7 +20,7 @@ def embedded(text):
 
 
 def svg_of(text):
-    return f'<svg xmlns="http://www.w3.org/2000/svg"><text y="9" font-family="{fonts.USUAL}">{text}</text></svg>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg"><text y="9" font-family="{look.USUAL}">{text}</text></svg>'
 
 
 def test_an_svg_file_has_the_letters_of_its_texts(tmp_path):
@@ -43,16 +43,16 @@ def test_the_renderer_lays_figures_out_as_wide_as_that_font():
         "separate runs for each horizon",
         "10k RUCB (α = 2)",
     ):
-        font = embedded(fonts.with_font(svg_of(text)))
+        font = embedded(look.with_font(svg_of(text)))
         cmap, advances = font.getBestCmap(), font["hmtx"]
         width = sum(advances[cmap[ord(letter)]][0] for letter in text) / font["head"].unitsPerEm
-        assert fonts.width_of(text, fonts.USUAL) == pytest.approx(width, rel=0.02)
+        assert look.width_of(text, look.USUAL) == pytest.approx(width, rel=0.02)
 
 
 def test_texts_that_look_like_markup():
-    svg = fonts.with_font(svg_of("a &lt; b &amp; &#39;c&#39;"))
+    svg = look.with_font(svg_of("a &lt; b &amp; &#39;c&#39;"))
     assert {"<", "&", "'"} <= set(map(chr, embedded(svg).getBestCmap()))
-    assert fonts.with_font(svg_of("漢字 abc")).count("@font-face") == 1  # what the font lacks, another one has to draw
+    assert look.with_font(svg_of("漢字 abc")).count("@font-face") == 1  # what the font lacks, another one has to draw
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_chromium_draws_a_figure_as_it_was_laid_out(page, tmp_path):
     assert found["outside"] == []
     assert len(found["widths"]) > 15
     for text, width, size, bold in found["widths"]:
-        assert width == pytest.approx(size * fonts.width_of(text, fonts.USUAL, bold), rel=0.03, abs=0.5), text
+        assert width == pytest.approx(size * look.width_of(text, look.USUAL, bold), rel=0.03, abs=0.5), text
 
 
 def test_chromium_draws_a_report_so_too(page, tmp_path):
@@ -101,6 +101,6 @@ def test_chromium_draws_a_report_so_too(page, tmp_path):
     page.goto(write_report(tmp_path / "report.html", results, {"cyclic-4": matrix}).as_uri())
     found = page.evaluate(BOXES)
     assert found["loaded"]
-    wide = [(width, size * fonts.width_of(text, fonts.USUAL, bold)) for text, width, size, bold in found["widths"]]
+    wide = [(width, size * look.width_of(text, look.USUAL, bold)) for text, width, size, bold in found["widths"]]
     assert len(wide) > 50
     assert [one for one in wide if one[0] != pytest.approx(one[1], rel=0.03, abs=0.5)] == []

@@ -12,12 +12,7 @@ import duels
 from duels import figures
 from duels.engine import loop
 from duels.errors import InvalidInput, UnknownName
-from duels.figures import (
-    interval_points,
-    quantile_points,
-    state_points,
-    tail_points,
-)
+from duels.figures import interval_points, quantile_points, state_points, tail_points
 from duels.paper import gallery
 from duels.results import SCHEMA, Results
 

@@ -16,7 +16,8 @@ from test_figures import HORIZONS, ONE_HORIZON, SIMPLE, drawn, line_of, parts, r
 import duels
 from duels import figures
 from duels.errors import InvalidInput, UnknownName
-from duels.figures import charts, fonts, legends
+from duels.figures import charts, legends
+from duels.figures import look as fonts
 from duels.figures.look import BANDS, WIDTHS, Look, style_of
 from duels.results import Results
 

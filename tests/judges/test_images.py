@@ -10,8 +10,8 @@ from judge_server import completion
 import duels
 from duels.errors import InvalidInput
 from duels.judges import Image
+from duels.judges.replies import template_of
 from duels.judges.terminal import TerminalJudge
-from duels.judges.verdicts import template_of
 
 DOT = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5"

@@ -25,8 +25,8 @@ from duels.errors import InvalidInput
 from duels.judges import Answer, JudgeError, openai
 from duels.judges.openai import retry_after
 from duels.judges.questions import Question, as_judge
+from duels.judges.replies import verdict_of
 from duels.judges.retries import answer_question
-from duels.judges.verdicts import verdict_of
 
 KEY = "sk-secret-0123456789"
 

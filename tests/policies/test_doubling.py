@@ -17,7 +17,7 @@ import duels
 from duels.engine import loop
 from duels.errors import InvalidInput, UnknownName
 from duels.policies import savage
-from duels.study.player import Player
+from duels.study.state.policy_state import Player
 
 doubling = importlib.import_module("duels.policies.doubling")
 INNER = ("savage", "btm", "interleaved_filter")

@@ -19,7 +19,7 @@ from duels.ranking import cache, collection, letor
 from duels.ranking.collection import Collection
 from duels.ranking.collection import load as load_collection
 from duels.ranking.collection import save as save_collection
-from duels.ranking.scanner import POWERS, scan
+from duels.ranking.letor import POWERS, scan
 
 SMALL = """\
 2 qid:WT04-1 1:0.5 2:0 3:1e-3 #docid = G00-1

@@ -11,7 +11,7 @@ from test_clicks import fits
 
 from duels.engine import compiling
 from duels.errors import InvalidInput, UnknownName
-from duels.ranking import optimized
+from duels.ranking import interleaving
 from duels.ranking.interleaving import (
     OUTCOMES,
     clear,
@@ -346,11 +346,11 @@ def test_optimized_constraints_hold(length, pool):
     rng = np.random.default_rng(length)
     for _ in range(8):
         a, b = random_pair(rng, length, pool)
-        lists, chances = optimized.distribution(a, b)
+        lists, chances = interleaving.distribution(a, b)
         assert chances.min() >= 0
         assert chances.sum() == pytest.approx(1)
         credit = np.array(
-            [[optimized.inverse_place(a, d) - optimized.inverse_place(b, d) for d in one] for one in lists]
+            [[interleaving.inverse_place(a, d) - interleaving.inverse_place(b, d) for d in one] for one in lists]
         )
         for k in range(1, length + 1):  # a user who clicks at random in the top k prefers neither
             assert abs(chances @ credit[:, :k].sum(axis=1)) < 1e-7
@@ -367,13 +367,13 @@ def test_allowed_lists_are_all_those_with_tops_as_prefixes():
                 any(set(one[:k]) == set(a[:i]) | set(b[:j]) for i in range(4) for j in range(4)) for k in range(1, 4)
             )
         }
-        assert set(optimized.list_allowed(a, b)) == allowed
+        assert set(interleaving.list_allowed(a, b)) == allowed
 
 
 def test_optimized_lists_follow_their_distribution():
     counts = defaultdict(int)
     for (shown, _), count in drawn("optimized", singles(A), singles(B), draws=5000).items():
         counts[shown] += count
-    lists, chances = optimized.distribution(A[:3], B[:3])
+    lists, chances = interleaving.distribution(A[:3], B[:3])
     expected = {one: float(p) for one, p in zip(lists, chances) if p > 1e-12}
     assert fits(counts, expected, 5000)

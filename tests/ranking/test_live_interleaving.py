@@ -13,7 +13,7 @@ import pytest
 
 import duels
 from duels.errors import InvalidInput
-from duels.ranking import infer, interleave, optimized
+from duels.ranking import infer, interleave, interleaving
 from duels.ranking.interleaving import find_live_method, find_method, judge_clicks, merge_rankings
 
 HALF = Fraction(1, 2)
@@ -174,9 +174,9 @@ def balanced_means():
 
 def optimized_means():
     a, b = (0, 1, 2), (1, 2, 0)
-    lists, chances = optimized.distribution(a, b)
+    lists, chances = interleaving.distribution(a, b)
     worths = {
-        (one, tuple(0.5 + optimized.inverse_place(a, d) - optimized.inverse_place(b, d) for d in one)): chance
+        (one, tuple(0.5 + interleaving.inverse_place(a, d) - interleaving.inverse_place(b, d) for d in one)): chance
         for one, chance in zip(lists, map(Fraction, chances.tolist()))
     }
     return [float(enumeration.mean_by_places(worths, [k])) for k in range(3)]

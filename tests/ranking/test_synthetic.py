@@ -14,8 +14,8 @@ from duels.ranking.collection import load as load_collection
 from duels.ranking.collection import save as save_collection
 from duels.ranking.estimate import estimate_preferences
 from duels.ranking.rankers import feature_rankers
-from duels.ranking.synthetic import FEATURES, synthetic_collection, synthetic_letor
-from duels.ranking.synthetic_features import (
+from duels.ranking.synthetic import (
+    FEATURES,
     Field,
     Links,
     absolute_discounting,
@@ -31,6 +31,8 @@ from duels.ranking.synthetic_features import (
     round_scores,
     sitemap,
     split_scores,
+    synthetic_collection,
+    synthetic_letor,
 )
 
 

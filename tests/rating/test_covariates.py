@@ -9,7 +9,7 @@ from scipy.special import expit
 
 import duels
 from duels.rating import effects
-from duels.rating.covariates import features
+from duels.rating.counts import features
 
 ARMS = "pqrs"
 LENGTHS = {"p": 400, "q": 200, "r": 100, "s": 50}

@@ -15,7 +15,7 @@ import duels
 from duels.rating import bradley_terry, fitting, rao_kupper
 from duels.rating.counts import Cells, cells_of_pairs, main_group, reaches, with_average_arm
 from duels.rating.fitting import bootstrap, conjugate_gradients, fit, gradient, information, sandwich
-from duels.study.tally import Tally
+from duels.study.stats.tally import Tally
 
 MODELS = [bradley_terry, rao_kupper]
 each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__.rpartition(".")[2])

@@ -15,7 +15,7 @@ from scipy.special import expit
 import duels
 from duels.errors import InvalidInput
 from duels.rating.estimates import normal_quantile
-from duels.study.tally import as_tally
+from duels.study.stats.tally import as_tally
 
 POINTS = 400 / np.log(10)
 CROWD = Path("/work/shared/data/votes/llmfao-crowd.csv.gz")

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from duels.server.app import create_app
 from duels.server.keys import make_key
-from duels.storage.registry import open_storage
+from duels.storage.storage import open_storage
 
 
 @cache

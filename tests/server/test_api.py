@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from duels.policies import policy
 from duels.server.api import items
 from duels.server.keys import make_key
+from duels.server.pair_details import list_details
 from duels.storage.tables import events
-from duels.study import catalogue
-from duels.study.catalogue import NO_MARGIN
-from duels.study.details import list_details
+from duels.study import create
+from duels.study.create import NO_MARGIN
 from duels.votes import read_votes
 
 ERROR = {"error"}
@@ -106,7 +106,7 @@ def test_a_study_from_beginning_to_end(admin):
 
 def test_the_api_is_the_study(admin, study, storage):
     """What the API says is what the library says of the same log."""
-    local = catalogue.load_study("search", storage)
+    local = create.load_study("search", storage)
     for k in range(60):
         (duel,) = ask(admin, study, allow_self=False, voter=f"v{k % 3}")
         best = "hybrid" if "hybrid" in (duel["left"], duel["right"]) else duel["left"]
@@ -309,10 +309,10 @@ def test_the_voter_is_kept_in_the_log(admin, study, storage):
 def test_a_study_made_elsewhere_is_seen_and_a_deleted_one_is_gone(admin, study, storage):
     """Another process deletes a study and makes one of the same name: nothing of the old one is remembered."""
     ask(admin, study, n=2)
-    catalogue.delete_study("search", storage)
+    create.delete_study("search", storage)
     refused(admin.post(f"{study}/ask", json={}), 404, "not_found")
     refused(admin.get(study), 404, "not_found")
-    catalogue.create_study(["x", "y"], "search", storage)
+    create.create_study(["x", "y"], "search", storage)
     (duel,) = ask(admin, study)
     assert {duel["left"], duel["right"]} <= {"x", "y"}
     assert duel["id"] == 0
@@ -389,7 +389,7 @@ def test_links_lead_where_others_reach_the_server(admin, study, app):
 
 def test_details_are_computed_once_for_each_state_of_the_log(admin, study, monkeypatch):
     made = []
-    service = sys.modules["duels.server.service"]
+    service = sys.modules["duels.server.state"]
     monkeypatch.setattr(service, "list_details", lambda *given: made.append(given) or list_details(*given))
     first = admin.get(f"{study}/details").json()
     assert (first["over_time"], first["pairs"], first["pairs_total"]) == ([], [], 3)

@@ -16,7 +16,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from duels.judges import Answer
-from duels.study.catalogue import load_study
+from duels.study.create import load_study
 
 XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
 PHONE, DESKTOP = {"width": 360, "height": 740}, {"width": 1280, "height": 900}

@@ -6,7 +6,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from duels.study.catalogue import load_study
+from duels.study.create import load_study
 
 from .test_browser import DESKTOP, api, browser, live, make_study, no_reload, so_far, violations  # noqa: F401
 

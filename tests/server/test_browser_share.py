@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from duels.server.sharing import qr_code
+from duels.server.api.links import qr_code
 
 from .test_browser import DESKTOP, NOT_FOUND, PHONE, api, browser, live, make_study, so_far  # noqa: F401
 

@@ -7,12 +7,12 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from duels.server import limits
 from duels.server.app import create_app
-from duels.server.limits import Limits, Rate
-from duels.storage.registry import open_storage
-from duels.study import log
-from duels.study.catalogue import load_study
+from duels.server.http import limits
+from duels.server.http.limits import Limits, Rate
+from duels.storage.storage import open_storage
+from duels.study import base
+from duels.study.create import load_study
 
 FAST = Limits(address=Rate(10_000, 10_000), voter=Rate(10_000, 10_000))
 
@@ -92,7 +92,7 @@ def leases_end(monkeypatch):
     def end():
         now[0] += 3600.0
 
-    monkeypatch.setattr(log, "clock", lambda: now[0])
+    monkeypatch.setattr(base, "clock", lambda: now[0])
     return end
 
 

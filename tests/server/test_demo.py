@@ -8,8 +8,8 @@ import pytest
 
 from duels.server.demo import ALWAYS_LEFT, FIRST, SECONDS, Demo, Turn, first_turns
 from duels.server.keys import find_key
-from duels.study.answers import AnswerLog
-from duels.study.record import LEFT
+from duels.study.answers.table import AnswerLog
+from duels.study.state.counts import LEFT
 from duels.study.voter_settings import voter_settings
 
 

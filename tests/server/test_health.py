@@ -14,8 +14,8 @@ import sqlalchemy as sa
 
 import duels
 from duels.errors import StorageError
-from duels.server import health
-from duels.server.health import HealthCheck
+from duels.server import app
+from duels.server.app import HealthCheck
 from duels.server.keys import make_key
 from duels.storage.database import Probe
 from duels.storage.storage import Storage
@@ -82,7 +82,7 @@ def test_writing_that_fails_is_noticed_without_anybody_writing(serve):
         begin(client)
     assert healthy(live)
     resource.prlimit(live.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-    until(lambda: not healthy(live), health.RECENT_WRITE + 20)
+    until(lambda: not healthy(live), app.RECENT_WRITE + 20)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_full_disk(serve, small_disk):
         while vote(client) == 200:
             told += 1
         until(lambda: not healthy(live))
-        time.sleep(2 * health.CACHE_SECONDS)
+        time.sleep(2 * app.CACHE_SECONDS)
         assert not healthy(live)
         (small_disk / "ballast").unlink()
         until(lambda: healthy(live))
@@ -336,9 +336,9 @@ def test_a_database_that_hangs_is_said_in_time(storage, monkeypatch):
         return await check.trouble(), time.monotonic() - began
 
     said, took = asyncio.run(ask())
-    assert (said, 0.9 * health.TIMEOUT <= took < health.TIMEOUT + 3) == (health.SILENT, True)
+    assert (said, 0.9 * app.TIMEOUT <= took < app.TIMEOUT + 3) == (app.SILENT, True)
     said, took = asyncio.run(ask())  # the look that hangs is not waited for again, nor is there another
-    assert (said, took < 1.0) == (health.SILENT, True)
+    assert (said, took < 1.0) == (app.SILENT, True)
     hang.set()
     until(lambda: asyncio.run(ask())[0] is None)
 
@@ -363,7 +363,7 @@ def test_the_probe_on_postgres(postgres, postgres_server):
         check = HealthCheck(storage)
         assert check._check() is None
         storage.write_failure = "a commit failed"
-        assert check._check() == health.UNWRITABLE
+        assert check._check() == app.UNWRITABLE
         other.exec_driver_sql("ROLLBACK")
         assert check._check() is None
         assert storage.write_failure is None
@@ -377,11 +377,11 @@ def test_a_write_that_failed_counts_more_than_a_small_one_that_succeeds(tmp_path
     study, check = duels.create_study(["a", "b"], "study", storage), HealthCheck(storage)
     assert check._check() is None
     storage._note_failure(StorageError("the disk is full"))
-    assert check._check() == health.UNWRITABLE
-    storage.failed_at -= health.RECENT_FAILURE
+    assert check._check() == app.UNWRITABLE
+    storage.failed_at -= app.RECENT_FAILURE
     assert check._check() is None
     assert storage.write_failure is None
-    check._found = health.UNWRITABLE
+    check._found = app.UNWRITABLE
     check._probe.write = lambda: pytest.fail("the last vote says that it works")
     study.ask()
     assert check._check() is None

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from duels.ranking import infer
 from duels.storage.tables import impressions
-from duels.study.catalogue import load_study
+from duels.study.create import load_study
 
 DOCUMENTS = [f"d{k}" for k in range(12)]
 RANKINGS = {"bm25": DOCUMENTS, "dense": DOCUMENTS[::-1], "hybrid": DOCUMENTS[6:] + DOCUMENTS[:6]}

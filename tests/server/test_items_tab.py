@@ -5,9 +5,9 @@ import re
 
 import pytest
 
+from duels.server.http.limits import Limits
 from duels.server.keys import csrf_token, make_key
-from duels.server.limits import Limits
-from duels.study.catalogue import create_study
+from duels.study.create import create_study
 from duels.study.items import add_items
 
 from .test_voting import Visitor, browser, patient, refused  # noqa: F401

@@ -5,9 +5,8 @@ from starlette.testclient import TestClient
 
 import duels
 from duels.judges import Answer
-from duels.study.judge_log import activity_of, follow
-from duels.study.ledger import Ledger
-from duels.study.repeatability import is_drawn
+from duels.study.judging.ledger import Ledger, activity_of, follow
+from duels.study.voters.voter_tests import is_drawn
 
 
 @pytest.fixture

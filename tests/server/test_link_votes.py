@@ -7,12 +7,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from duels.server.app import create_app
-from duels.server.background import Background
+from duels.server.http.limits import Limits, Rate
 from duels.server.keys import change_key, list_keys, make_key
-from duels.server.limits import Limits, Rate
-from duels.storage.registry import open_storage
-from duels.storage.storage import Write
-from duels.study.catalogue import create_study, load_study
+from duels.server.writes import Background
+from duels.storage.storage import Write, open_storage
+from duels.study.create import create_study, load_study
 from duels.study.voter_settings import change_voter_settings
 
 FAST = Limits(address=Rate(1e6, 10**6), voter=Rate(1e6, 10**6))
@@ -146,17 +145,17 @@ def test_a_voter_whom_another_server_forgot_is_new(servers, link):
 
 def test_a_slow_verdict_is_found_while_others_vote(servers, link, monkeypatch):
     """In the transaction it is looked for only where that was quick before; a request asks for it once."""
-    from duels.server import service
+    from duels.server import state
 
     here, _ = servers
-    monkeypatch.setattr(service, "QUICK", -1.0)
-    monkeypatch.setattr(service, "end_in", lambda *about: pytest.fail("all others would wait"))
+    monkeypatch.setattr(state, "QUICK", -1.0)
+    monkeypatch.setattr(state, "end_in", lambda *about: pytest.fail("all others would wait"))
     for _ in range(3):
         assert here.vote(link).status_code == 200
 
 
 def test_a_verdict_that_fails_fails_no_vote(servers, link, monkeypatch):
-    from duels.server import service
+    from duels.server import state
 
     here, _ = servers
     assert here.vote(link).status_code == 200
@@ -165,5 +164,5 @@ def test_a_verdict_that_fails_fails_no_vote(servers, link, monkeypatch):
         raise ZeroDivisionError
 
     duel = here.ask(link)["duel"]
-    monkeypatch.setattr(service, "end_in", fail)
+    monkeypatch.setattr(state, "end_in", fail)
     assert here.send(link, "tell", duel=duel, winner="a").json()["answered"] == 2

@@ -11,13 +11,13 @@ import segno
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from duels.server import sharing
+from duels.server.api import links
 from duels.server.app import create_app
+from duels.server.http.limits import Limits, Rate
 from duels.server.keys import make_key, revoke_key
-from duels.server.limits import Limits, Rate
-from duels.storage.registry import open_storage
-from duels.study import log
-from duels.study.catalogue import load_study
+from duels.storage.storage import open_storage
+from duels.study import base
+from duels.study.create import load_study
 
 FAST = Limits(address=Rate(10_000, 10_000), voter=Rate(10_000, 10_000))
 NEVER = "this voting link does not work or was revoked: ask for a new one"
@@ -31,8 +31,8 @@ def app(storage):
 @pytest.fixture
 def clock(monkeypatch):
     """Time that a test moves; links look at it."""
-    now = [log.clock()]
-    monkeypatch.setattr(log, "clock", lambda: now[0])
+    now = [base.clock()]
+    monkeypatch.setattr(base, "clock", lambda: now[0])
     return now
 
 
@@ -85,7 +85,7 @@ def test_the_qr_code_is_that_of_the_address(admin, study):
     assert modules_of(made["qr"]) == dark
     assert "style=" not in made["qr"]
     assert "<script" not in made["qr"]
-    assert sharing.qr_code("http://localhost/vote/other") != made["qr"]
+    assert links.qr_code("http://localhost/vote/other") != made["qr"]
 
 
 def test_what_is_shown_once_is_not_stored_or_cached(admin, study, storage):

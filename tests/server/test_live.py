@@ -17,11 +17,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from duels.errors import UnknownName
 from duels.server import streams
-from duels.server.security import SESSION_LASTS
+from duels.server.auth import SESSION_LASTS
 from duels.server.serving import Server
 from duels.storage.storage import Storage
-from duels.study import log
-from duels.study.catalogue import create_study, load_study
+from duels.study import base
+from duels.study.create import create_study, load_study
 
 from .conftest import run_duels
 
@@ -285,8 +285,8 @@ def test_a_silent_stream_says_that_it_is_there(admin, app, study, monkeypatch):
 
 def test_the_end_of_a_lease_is_news(app, admin, study, monkeypatch):
     """It may bring a verdict without an event in the log."""
-    now = [log.clock()]
-    monkeypatch.setattr(log, "clock", lambda: now[0])
+    now = [base.clock()]
+    monkeypatch.setattr(base, "clock", lambda: now[0])
     monkeypatch.setattr(streams, "PULSE", 0.01)
     admin.post(f"{STUDY}/ask", json={"n": 2})
 
@@ -412,7 +412,7 @@ def test_the_log_is_json_without_secrets_and_metrics_count(serve):
 def test_a_clock_that_jumps(storage, admin, app, study, monkeypatch):
     """A year ahead and back: questions, answers and verdicts go on; sessions end by their date and not before."""
     jump = [0.0]
-    monkeypatch.setattr(log, "clock", lambda: time.time() + jump[0])
+    monkeypatch.setattr(base, "clock", lambda: time.time() + jump[0])
     link = admin.post(f"{study}/links", json={}).json()["secret"]
     with inside(app) as url, httpx.Client(verify=False, base_url=url) as person:
         assert person.post("/signin", data={"token": admin.token}).status_code == 303

@@ -6,7 +6,7 @@ import logging
 import sys
 import warnings
 
-from duels.server import logs
+from duels.server import serving
 
 
 def test_warnings_are_lines_of_the_log(monkeypatch):
@@ -16,7 +16,7 @@ def test_warnings_are_lines_of_the_log(monkeypatch):
     before = {name: (one.handlers, one.propagate, one.level) for name, one in known.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        logs.set_up("json", False)
+        serving.set_up("json", False)
         try:
             warnings.warn("study 'a' may never end", stacklevel=1)
         finally:

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import duels
-from duels.server.study_pages import ARMS_PER_PAGE
+from duels.server.pages.study import ARMS_PER_PAGE
 
 TOKEN = "a-token-that-somebody-chose-for-tests"
 ARMS = [f"arm-{k:04d}" for k in range(2000)]

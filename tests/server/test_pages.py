@@ -9,19 +9,19 @@ import pytest
 from starlette.testclient import TestClient
 
 from duels.policies import BUILT_IN
-from duels.server import pages
 from duels.server.app import create_app
+from duels.server.http.files import place
+from duels.server.http.middleware import POLICY
 from duels.server.keys import csrf_token, make_key
-from duels.server.middleware import POLICY
-from duels.server.page_files import place
-from duels.server.pages import progress_of
-from duels.study import log
-from duels.study.catalogue import create_study
+from duels.server.pages import base
+from duels.server.pages.base import progress_of
+from duels.study import base as log
+from duels.study.create import create_study
 from duels.study.duels import iso_time
-from duels.study.standing import MOST_SHOWN
+from duels.study.stats.forecast import MOST_SHOWN
 from duels.study.study import Study
 
-HERE = Path(pages.__file__).parent
+HERE = Path(base.__file__).parent
 XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
 TABS = ["", "/items", "/voters", "/share", "/settings"]
 ON_PAGES = ["/", "/tokens", *(f"/studies/search{tab}" for tab in TABS), "/docs"]
@@ -358,7 +358,7 @@ EFFECT = {"effect": {"share": 0.74, "lower": 0.68, "upper": 0.79}}
     ],
 )
 def test_headlines(verdict, words):
-    assert pages.headline(NOT_YET | verdict) == words
+    assert base.headline(NOT_YET | verdict) == words
 
 
 def test_a_retired_study_does_not_look_ahead(people, admin, study):
@@ -380,9 +380,9 @@ def test_a_retired_study_does_not_look_ahead(people, admin, study):
     assert "The study is retired: it asks nothing more. Open questions can still be answered." in text
     assert "answers to go" not in text + people.page("/").text
     nobody = NOT_YET | {"leader": None, "duels": 0}
-    assert pages.headline(nobody, retired=True) == "No verdict: no two arms have met"
+    assert base.headline(nobody, retired=True) == "No verdict: no two arms have met"
     level = NOT_YET | {"level_with": ["b"]}
-    assert pages.headline(level, retired=True) == "No verdict: a and b shared the first rank"
+    assert base.headline(level, retired=True) == "No verdict: a and b shared the first rank"
 
 
 def test_a_study_without_answers_says_what_comes_next(people, admin, study):
@@ -471,7 +471,7 @@ def test_a_standing_is_computed_once_for_each_state(admin, study, monkeypatch):
 def test_the_form_says_what_policies_are_for(people):
     text = people.page("/").text
     assert "verdict — the fewest answers until a verdict rucb — low regret while it runs kl_rucb rcs dts — if" in text
-    assert set(pages.ABOUT) <= set(BUILT_IN)
+    assert set(base.ABOUT) <= set(BUILT_IN)
 
 
 def test_a_winner_and_a_retired_study_are_marked_in_the_list(people, admin, study):
@@ -539,7 +539,7 @@ def test_a_rate_that_is_over_is_not_shown(people, admin, storage, monkeypatch):
 
 def test_the_list_says_how_the_newest_studies_stand(people, app, storage, monkeypatch):
     """Verdicts of thousands of studies took a minute."""
-    monkeypatch.setattr(pages, "ESTIMATED", 2)
+    monkeypatch.setattr(base, "ESTIMATED", 2)
     for name in ("one", "two", "three"):
         create_study(["a", "b"], name, storage)
     asked, verdict = [], app.service.verdict

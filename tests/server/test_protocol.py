@@ -14,11 +14,11 @@ from duels import cli
 from duels.errors import InvalidInput
 from duels.server import serving
 from duels.server.app import LOOPBACK, create_app
+from duels.server.http.limits import Limits, Rate, group_of
+from duels.server.http.protocol import WAITING
 from duels.server.keys import make_key
-from duels.server.limits import Limits, Rate, group_of
-from duels.server.protocol import WAITING
 from duels.server.serving import Server, configuration
-from duels.study.catalogue import create_study
+from duels.study.create import create_study
 
 HURRY = Limits(head_seconds=0.3, body_seconds=0.4, body_rate=1_000_000, linger_seconds=0.3, stuck_seconds=0.5)
 

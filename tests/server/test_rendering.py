@@ -13,10 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from duels.errors import InvalidInput
-from duels.server import background, rendering
+from duels.server import child_process, rendering, writes
 from duels.server.rendering import MAX_MARKDOWN, Renderer, bytes_of, html_of
-from duels.study import worker
-from duels.study.catalogue import create_study
+from duels.study.create import create_study
 from duels.study.items import Output, add_items, read_items
 
 REL = "noopener noreferrer nofollow"
@@ -315,11 +314,15 @@ def spin(output):
 
 def test_what_takes_too_long_to_render_is_shown_as_plain_text(monkeypatch):
     """In a child process that is given up, once."""
-    monkeypatch.setattr(worker, "PAGES", worker.Children(1, 1))
+    monkeypatch.setattr(child_process, "PAGES", child_process.Children(1, 1))
     monkeypatch.setattr(rendering, "html_of", spin)
     renderer, calls = Renderer(), []
     long = Output("markdown", "*a* <b>" * 1000)
-    monkeypatch.setattr(worker.PAGES, "run", lambda *task: calls.append(task) or worker.Work(worker.PAGES, *task).run())
+    monkeypatch.setattr(
+        child_process.PAGES,
+        "run",
+        lambda *task: calls.append(task) or child_process.Work(child_process.PAGES, *task).run(),
+    )
     for _ in range(2):
         assert renderer.html(long) == f'<div class="text">{"*a* &lt;b&gt;" * 1000}</div>'
     assert len(calls) == 1
@@ -331,13 +334,13 @@ def test_long_outputs_are_rendered_in_a_child_as_short_ones_are():
         long = Output(kind, "*a* <b> `c`\n\n" * 300)
         assert renderer.html(long) == html_of(long)
         assert renderer.quick(long) == html_of(long)
-    worker.PAGES.end_idle()
+    child_process.PAGES.end_idle()
 
 
 def test_a_question_waits_for_others_that_are_rendered_but_not_for_long(monkeypatch):
     ended = threading.Event()
-    monkeypatch.setattr(background, "RENDERING", 0.05)
-    here = background.Background(None)
+    monkeypatch.setattr(writes, "RENDERING", 0.05)
+    here = writes.Background(None)
     monkeypatch.setattr(here.renderer, "html", lambda output: ended.wait(20) and "late")
     outputs = [Output("markdown", f"*{number}*") for number in range(5)]
 

@@ -7,12 +7,12 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from duels.server import results_link
 from duels.server.app import create_app
+from duels.server.http.limits import Limits, Rate
 from duels.server.keys import make_key
-from duels.server.limits import Limits, Rate
-from duels.study import log
-from duels.study.catalogue import load_study
+from duels.server.pages import results_link
+from duels.study import base as log
+from duels.study.create import load_study
 
 ARMS = ["bm25", "dense", "hybrid"]
 ITEMS = 137

@@ -8,7 +8,7 @@ import pytest
 from commands import duels_command
 from starlette.testclient import TestClient
 
-from duels.study.catalogue import create_study
+from duels.study.create import create_study
 
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))
 

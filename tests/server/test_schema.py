@@ -14,7 +14,7 @@ from schemathesis.core.parameters import ParameterLocation
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi import checks
 
-from duels.server.limits import Limits, Rate
+from duels.server.http.limits import Limits, Rate
 
 CHECKS = [
     not_a_server_error,

@@ -14,13 +14,14 @@ from routes import ARMS, Place, bearer, by_cookie, routes_of
 from starlette.testclient import TestClient
 
 from duels.errors import StorageError
-from duels.server import limits, voting
 from duels.server.app import LOOPBACK, create_app
+from duels.server.http import limits
+from duels.server.http.files import place as place_of_files
+from duels.server.http.limits import Limits, Rate
+from duels.server.http.middleware import POLICY
 from duels.server.keys import csrf_token, digest_of, make_key, revoke_key
-from duels.server.limits import Limits, Rate
-from duels.server.middleware import POLICY
-from duels.server.page_files import place as place_of_files
-from duels.study.catalogue import create_study
+from duels.server.pages import vote
+from duels.study.create import create_study
 
 SAFE = {"GET", "HEAD"}
 OPEN = {  # all that needs no sign-in; whatever is not here must
@@ -475,11 +476,11 @@ def test_the_policy_forbids_what_it_should():
     assert rules["base-uri"] == rules["frame-ancestors"] == "'none'"
     assert "unsafe" not in POLICY
     assert "http" not in POLICY
-    for frame in (voting.FRAME, voting.SCRIPTED, voting.IMAGE):
+    for frame in (vote.FRAME, vote.SCRIPTED, vote.IMAGE):
         assert frame.startswith("sandbox")
         assert "allow-same-origin" not in frame
         assert "default-src 'none'" in frame
-    assert "script" not in voting.IMAGE + voting.FRAME
+    assert "script" not in vote.IMAGE + vote.FRAME
 
 
 def test_headers_on_every_answer(app, anybody, storage, place, monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 
 from duels.server.keys import make_key
-from duels.study.catalogue import create_study
+from duels.study.create import create_study
 from duels.study.items import add_items
 
 from .test_voting import Visitor, browser, patient, refused  # noqa: F401

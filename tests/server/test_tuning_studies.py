@@ -16,12 +16,12 @@ import pytest
 from starlette.testclient import TestClient
 
 import duels
-from duels.continuous.past_duels import check_duels as parsed
-from duels.continuous.past_duels import find_known_duels
-from duels.server.background import Background
+from duels.continuous.tuning.files import check_duels as parsed
+from duels.continuous.tuning.files import find_known_duels
 from duels.server.keys import make_key
-from duels.server.voting import FRAME, SCRIPTED, output_address
-from duels.study import log
+from duels.server.pages.vote import FRAME, SCRIPTED, output_address
+from duels.server.writes import Background
+from duels.study import base as log
 
 SPACE = {"gap": [4.0, 40.0], "size": [10, 30, "int"], "font": ["serif", "<b>bold</b>"]}
 PAGE = "<style>p { margin: {{ gap }}px; font-size: {{size}}px }</style><p>{{ font }}</p>"

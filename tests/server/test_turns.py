@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from duels.server.computed import Computed
-from duels.server.turns import AT_ONCE, WAITING, TakeTurns, Turns
+from duels.server.http.turns import AT_ONCE, WAITING, TakeTurns, Turns
 
 
 class Slow:

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 
 from duels.server import keys
 from duels.storage.storage import Storage
-from duels.study.catalogue import load_study
+from duels.study.create import load_study
 
 STUDY = "/api/studies/search"
 ARMS = [f"ranker-{k}" for k in range(8)]

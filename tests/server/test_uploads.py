@@ -15,11 +15,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from duels.server import background
+from duels.server import child_process, writes
 from duels.server.app import create_app
+from duels.server.http.large_requests import LARGE_AT_ONCE
 from duels.server.keys import make_key, revoke_key
-from duels.server.large_requests import LARGE_AT_ONCE
-from duels.study import worker
 from duels.study.items import count_items
 
 ARMS = ["bm25", "dense", "hybrid"]
@@ -152,7 +151,7 @@ def test_what_is_right_is_taken_whatever_it_is_called(server, where):
 def test_what_is_strange_is_refused_or_taken_whole(server, where):
     for content in STRANGE:
         kinds = ("text/csv", "application/json")
-        for kind in kinds[:1] if worker.is_large(content) else kinds:
+        for kind in kinds[:1] if child_process.is_large(content) else kinds:
             upload(server, where, content, kind)
     assert server.study.check() > 0
 
@@ -364,15 +363,15 @@ def take_memory(content):
 
 def test_what_takes_too_much_is_given_up(monkeypatch):
     """By the processor's time and by memory, in whichever function; and the next one is run."""
-    children = worker.Children(1, 1)
+    children = child_process.Children(1, 1)
     for function in (read_for_ever, take_memory):
-        with pytest.raises(worker.ChildFailed, match=function.__name__):
+        with pytest.raises(child_process.ChildFailed, match=function.__name__):
             children.run(function, b"x" * 10_000)
     assert children.run(len, b"abc") == 3
 
 
 def test_a_child_that_is_kept_works_again():
-    children = worker.Children(1, 5, keeps=True)
+    children = child_process.Children(1, 5, keeps=True)
     first = children.run(os.getpid)
     assert children.run(os.getpid) == first
     os.kill(first, signal.SIGKILL)
@@ -383,18 +382,18 @@ def test_a_child_that_is_kept_works_again():
 
 def test_work_ends_when_its_client_is_gone(server, monkeypatch):
     """What it waits for, and what runs."""
-    monkeypatch.setattr(worker, "UPLOADS", worker.Children(1, 60))
-    running, waiting = (worker.Work(worker.UPLOADS, read_for_ever, b"") for _ in range(2))
+    monkeypatch.setattr(child_process, "UPLOADS", child_process.Children(1, 60))
+    running, waiting = (child_process.Work(child_process.UPLOADS, read_for_ever, b"") for _ in range(2))
     ended = []
 
     def run(work):
-        with pytest.raises(worker.ChildFailed):
+        with pytest.raises(child_process.ChildFailed):
             work.run()
         ended.append(work)
 
     threads = [threading.Thread(target=run, args=(one,)) for one in (running, waiting)]
     threads[0].start()
-    while not worker._running:
+    while not child_process._running:
         time.sleep(0.01)
     threads[1].start()
     waiting.stop()
@@ -409,7 +408,7 @@ def test_work_ends_when_its_client_is_gone(server, monkeypatch):
         return messages.pop(0)
 
     request, work = SimpleNamespace(receive=receive), SimpleNamespace(stop=lambda: stopped.append(1))
-    asyncio.run(background._stop_when_gone(request, work))
+    asyncio.run(writes._stop_when_gone(request, work))
     assert (messages, stopped) == ([], [1])
 
 

@@ -10,9 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from duels.errors import InvalidInput
+from duels.server.http.limits import Limits, Rate
 from duels.server.keys import make_key
-from duels.server.limits import Limits, Rate
-from duels.study.catalogue import create_study, load_study
+from duels.study.create import create_study, load_study
 from duels.votes.names import is_reserved
 
 ARMS = ["ant", "bee", "cat"]

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from starlette.testclient import TestClient
 
 from duels.server.keys import make_key
-from duels.study.catalogue import create_study
+from duels.study.create import create_study
 
 from .test_browser import DESKTOP, XSS, Browser, api, browser, live, make_study  # noqa: F401
 

@@ -9,16 +9,17 @@ import sqlalchemy as sa
 from scipy.stats import binom
 from starlette.testclient import TestClient
 
-from duels.server import voting
 from duels.server.app import create_app
+from duels.server.http.limits import Limits, Rate
 from duels.server.keys import load_signing_key, make_key, revoke_key
-from duels.server.limits import Limits, Rate
+from duels.server.pages import vote as voting
 from duels.server.tickets import Ticket, sign_ticket
 from duels.storage.tables import metadata
-from duels.study import ballots, log
-from duels.study.catalogue import create_study, delete_study, load_study
+from duels.study import base
+from duels.study.create import create_study, delete_study, load_study
 from duels.study.items import Output, add_items, add_output, clear_items
 from duels.study.voter_settings import change_voter_settings
+from duels.study.voters import link_voting
 
 ARMS = ["aardvark", "baboon", "cheetah"]
 SAYS = {"aardvark": "first words", "baboon": "second words", "cheetah": "third words"}
@@ -215,10 +216,10 @@ def test_the_same_question_until_it_is_answered_or_old(zoo, visitor, monkeypatch
     assert [ann.ask() for _ in range(3)] == [first] * 3
     assert bob.ask()["duel"] == 1
     assert len(zoo.open_duels()) == 2
-    now = log.clock()
-    monkeypatch.setattr(log, "clock", lambda: now + 3599)
+    now = base.clock()
+    monkeypatch.setattr(base, "clock", lambda: now + 3599)
     assert ann.ask()["duel"] == first["duel"]
-    monkeypatch.setattr(log, "clock", lambda: now + 3601)
+    monkeypatch.setattr(base, "clock", lambda: now + 3601)
     later = ann.ask()
     assert later["duel"] == 2
     assert ann.ask() == later
@@ -385,7 +386,7 @@ def test_a_voter_who_has_seen_everything_is_told_so(storage, browser, patient, m
     assert (again["done"], again["prompt"] is None) == (None, False)
     ann.tell(again["duel"], "b")
     assert ann.progress()["done"] == "everything"
-    monkeypatch.setattr(log, "clock", lambda: 2e9)  # a question that was left open comes back to others only
+    monkeypatch.setattr(base, "clock", lambda: 2e9)  # a question that was left open comes back to others only
     assert bob.ask()["done"] is None
     add_items(study, [{"prompt": "one more", "outputs": {"x": "yes", "y": "no"}}])
     assert ann.ask()["prompt"] == "one more"
@@ -408,8 +409,8 @@ def test_the_last_question_that_another_gets_first(storage, browser, patient, mo
     _, secret = small(storage, "once", 1, about="new-items")
     ann, bob = Visitor(browser(), secret), Visitor(browser(), secret)
     bob.ask()
-    looked = ballots.progress_in
-    monkeypatch.setattr(ballots, "progress_in", lambda *about: looked(*about)._replace(done=None))
+    looked = link_voting.progress_in
+    monkeypatch.setattr(link_voting, "progress_in", lambda *about: looked(*about)._replace(done=None))
     assert (ann.ask()["done"], "p0" in bob.seen) == ("asked", True)
 
 
@@ -497,7 +498,7 @@ def test_images_and_pages_have_an_address_of_their_own(zoo, visitor, kind, conte
 
 def address_of(client, key, duel, side=0, lasts=300):
     """The address of an output as the server signs it."""
-    ticket = Ticket(key.id, duel, side, int(log.clock()) + lasts)
+    ticket = Ticket(key.id, duel, side, int(base.clock()) + lasts)
     return f"/output/{sign_ticket(client.app.service.signing, ticket)}"
 
 
@@ -505,8 +506,8 @@ def test_an_address_of_an_output_is_for_that_alone_and_expires(zoo, visitor, sto
     """It is signed: for one side of one duel, by one link, for ten minutes. Loading the question again renews it."""
     outputs = {arm: {"kind": "html", "content": f"page of {arm}"} for arm in ARMS}
     add_items(zoo, [{"prompt": "q", "outputs": outputs}])
-    now = log.clock()
-    monkeypatch.setattr(log, "clock", lambda: now)  # it stands still, however slow the machine is
+    now = base.clock()
+    monkeypatch.setattr(base, "clock", lambda: now)  # it stands still, however slow the machine is
     ann = visitor()
     question = ann.ask()
     address = question["a"]["src"]
@@ -522,15 +523,15 @@ def test_an_address_of_an_output_is_for_that_alone_and_expires(zoo, visitor, sto
     refused(ann.client.get(f"/vote/{ann.link}/output/{question['duel']}/a"), 404, "not_found")
     for path in (f"/api/vote/{bits}", f"/vote/{bits}"):
         assert ann.client.get(path).status_code == 404
-    monkeypatch.setattr(log, "clock", lambda: now + 601)
+    monkeypatch.setattr(base, "clock", lambda: now + 601)
     refused(ann.client.get(address), 404, "not_found", "expired", "reload the voting page")
     shown = ann.client.get(address, headers={"Accept": "text/html,*/*"})
     assert (shown.status_code, shown.headers["content-security-policy"]) == (404, voting.FRAME)
     assert "<p>This link to an output has expired: reload the voting page.</p>" in shown.text
-    monkeypatch.setattr(log, "clock", lambda: now + 599)
+    monkeypatch.setattr(base, "clock", lambda: now + 599)
     again = ann.ask()
     assert again["duel"] == question["duel"]
-    monkeypatch.setattr(log, "clock", lambda: now + 900)
+    monkeypatch.setattr(base, "clock", lambda: now + 900)
     assert ann.output(again, "a").status_code == 200
 
 
@@ -550,7 +551,7 @@ def test_a_copy_of_the_database_opens_no_outputs(zoo, visitor, storage, tmp_path
     assert len(texts) > 20
     assert not any(signing in text for text in texts)
     for text in {*texts, load_signing_key(""), *map(load_signing_key, texts)}:
-        ticket = Ticket(ann.key.id, question["duel"], 0, int(log.clock()) + 300)
+        ticket = Ticket(ann.key.id, question["duel"], 0, int(base.clock()) + 300)
         refused(ann.client.get(f"/output/{sign_ticket(text, ticket)}"), 404, "not_found", "expired")
     for_ever = address_of(ann.client, ann.key, question["duel"], lasts=30 * 365 * 86400)
     refused(ann.client.get(for_ever), 404, "not_found", "expired")
@@ -651,8 +652,8 @@ def test_errors_behind_a_link_name_neither_the_study_nor_its_arms(storage, brows
     ann.tell(duel, "a")
     said += [ann.send("tell", duel=duel, winner="b"), ann.send("tell", duel=99, winner="b")]
     # As if the voter's progress, which is looked at first, did not say that the last question is asked.
-    looked = ballots.progress_in
-    monkeypatch.setattr(ballots, "progress_in", lambda *about: looked(*about)._replace(done=None))
+    looked = link_voting.progress_in
+    monkeypatch.setattr(link_voting, "progress_in", lambda *about: looked(*about)._replace(done=None))
     said.append(bob.send("ask"))
     study.retire()
     said.append(bob.send("ask"))

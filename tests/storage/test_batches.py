@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 import duels
 from duels.errors import InvalidInput, StorageError
-from duels.storage import registry
+from duels.server.child_process import LARGE, MOST_ROWS, read_packed
+from duels.storage import storage as registry
 from duels.storage.batches import note_of, pack, unpack, unpack_voters
-from duels.study.answers import AnswerLog
-from duels.study.catalogue import create_study, list_studies, load_study
-from duels.study.history import History
-from duels.study.record import next_event
-from duels.study.worker import LARGE, MOST_ROWS, read_packed
-from duels.votes.files import read_votes
+from duels.study.answers.table import AnswerLog
+from duels.study.create import create_study, list_studies, load_study
+from duels.study.state.counts import next_event
+from duels.study.state.live import History
+from duels.votes.read_votes import read_votes
 
 ARMS = ["a", "b", "c", "d"]
 TIMES = st.none() | st.datetimes().map(lambda time: time.isoformat())
@@ -254,9 +254,9 @@ def test_a_small_parquet_file_with_long_names_is_refused(size):
 
 
 def test_a_snapshot_has_imported_votes(url, monkeypatch):
-    from duels.study import log
+    from duels.study import base
 
-    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 2)
+    monkeypatch.setattr(base, "SNAPSHOT_EVERY", 2)
     study = create_study(ARMS, "study", url)
     study.import_votes(SAMPLE)
     before = study.tally()

@@ -21,7 +21,7 @@ from duels.storage import tables
 from duels.storage.database import HEAD, engine_for, upgrade
 from duels.storage.database_errors import trouble
 from duels.storage.storage import Storage, Write
-from duels.study.catalogue import create_study, delete_study, list_studies, load_study
+from duels.study.create import create_study, delete_study, list_studies, load_study
 
 BOTH = ["sqlite", "postgresql"]
 # Where SQLite shows the same, PostgreSQL takes its turn in `make deep`.
@@ -320,7 +320,7 @@ def traced(tmp_path_factory):
         "    plain(connection, record)\n"
         "    connection.execute('PRAGMA synchronous=' + pragma)\n"
         "database._set_up_sqlite = set_up\n"
-        "from duels.study.catalogue import create_study\n"
+        "from duels.study.create import create_study\n"
         "for pragma in ('FULL', 'OFF', 'NORMAL'):\n"
         "    study = create_study(['a', 'b', 'c'], 'study', f'sqlite:///{sys.argv[1]}/{pragma}-duels.db')\n"
         "    for k in range(10):\n"

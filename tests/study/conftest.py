@@ -6,4 +6,4 @@ import pytest
 @pytest.fixture
 def no_repeats(monkeypatch):
     """No question is drawn to be asked of the same judge again, for tests that count how often each one is asked."""
-    monkeypatch.setattr("duels.study.run.is_drawn", lambda seed, duel: False)
+    monkeypatch.setattr("duels.study.judging.run.is_drawn", lambda seed, duel: False)

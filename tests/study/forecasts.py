@@ -1,7 +1,7 @@
 """Simulated studies whose forecast is compared with the answers that they needed, for tests and benchmarks/standing.py.
 
 A study is played for some answers, and if it has no verdict its forecast is noted; then it is played to its end. The
-truths are drawn from the prior of `study/standing.py`, or are strengths that are given.
+truths are drawn from the prior of `study/stats/forecast.py`, or are strengths that are given.
 """
 
 import json
@@ -15,19 +15,17 @@ from scipy import special
 from duels.engine import loop
 from duels.policies import policy
 from duels.storage.storage import StudyRow
-from duels.study import standing as module
-from duels.study import verdict as verdicts
-from duels.study.exhausted import find_exhausted
-from duels.study.goal import new_goal
-from duels.study.history import History
-from duels.study.look import find_asked_arms
-from duels.study.looks import NOT_YET, new_looks
-from duels.study.looks_on_items import new_item_looks
-from duels.study.plan import until_verdict
-from duels.study.plan_on_items import until_verdict_on_items
-from duels.study.record import next_event
-from duels.study.standing import SPREADS, answers_needed, draw_strengths
-from duels.study.tally import as_tally, rank_arms
+from duels.study.plan import until_verdict, until_verdict_on_items
+from duels.study.state.counts import next_event
+from duels.study.state.live import History
+from duels.study.state.look import find_asked_arms
+from duels.study.stats import forecast as module
+from duels.study.stats import verdict as verdicts
+from duels.study.stats.exhausted import find_exhausted
+from duels.study.stats.forecast import SPREADS, answers_needed, draw_strengths
+from duels.study.stats.goal import new_goal
+from duels.study.stats.simulated_looks import NOT_YET, new_item_looks, new_looks
+from duels.study.stats.tally import as_tally, rank_arms
 
 BETTER = float(special.logit(0.7))
 CLEAR = {  # strengths, answers: a clear winner, which no forecast may take for a close one

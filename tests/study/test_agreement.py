@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duels.study import agreement as module
-from duels.study.agreement import Agreement, agreements
+from duels.study.voters import agreement as module
+from duels.study.voters.agreement import Agreement, agreements
 
 
 def cohen(first, second):

@@ -8,7 +8,7 @@ import pytest
 from duels.errors import Conflict, InvalidInput, NothingToAsk
 from duels.study import study as studies
 from duels.study.allocation import _divide, allocate
-from duels.study.catalogue import create_study, load_study
+from duels.study.create import create_study, load_study
 
 ARMS = ["a", "b", "c", "d"]
 

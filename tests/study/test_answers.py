@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import duels
-from duels.study.answers import AnswerLog, AnswerTable
+from duels.study.answers.table import AnswerLog, AnswerTable
 from duels.study.items import add_items
 from duels.study.study import Study
 

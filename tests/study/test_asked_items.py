@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from duels.errors import Conflict, NothingToAsk
-from duels.study.asked_items import AskedItems, ItemSet, draw_item, item_set_of
-from duels.study.catalogue import create_study, load_study
+from duels.study.create import create_study, load_study
 from duels.study.items import add_items, clear_items, remove_item, replace_item
-from duels.votes.item_files import Item, Output
+from duels.study.state.item_schedule import AskedItems, ItemSet, draw_item, item_set_of
+from duels.votes.read_items import Item, Output
 
 ARMS = ["a", "b", "c"]
 

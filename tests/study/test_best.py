@@ -9,7 +9,7 @@ import pytest
 import duels
 from duels.errors import Conflict, InvalidInput
 from duels.judges import JudgeError
-from duels.study.best import assert_not_worse
+from duels.study.judging.find_best import assert_not_worse
 
 PROMPTS = [f"prompt {n}" for n in range(12)]
 OUTPUTS = {arm: [f"{arm} {n:02}" for n in range(12)] for arm in ("a", "bb", "ccc")}
@@ -277,7 +277,7 @@ def test_a_judge_that_never_answered_may_be_repaired(url):
 
 def test_studies_without_fingerprints_go_on(url, monkeypatch):
     """As older versions have left them."""
-    monkeypatch.setattr("duels.study.asking.Reply.note", lambda reply: NoJudge(calls=reply.calls))
+    monkeypatch.setattr("duels.study.judging.ask_judge.Reply.note", lambda reply: NoJudge(calls=reply.calls))
     before = best(OUTPUTS, url, max_calls=3)
     assert all("judge" not in entry.note for entry in before.study.events())
     monkeypatch.undo()

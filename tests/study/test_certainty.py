@@ -13,7 +13,7 @@ from watching import BY_A_HAIR, CYCLE, EVEN, TOP_TWO_EVEN, answer, chase, chase_
 from duels.engine import compiling
 from duels.policies import evidence as scalars
 from duels.policies import policy
-from duels.study.certainty import (
+from duels.study.stats.certainty import (
     Certainty,
     Settled,
     certainly_beats,
@@ -22,8 +22,8 @@ from duels.study.certainty import (
     log_thresholds,
     share,
 )
-from duels.study.intervals import log_evidence, log_martingale
-from duels.study.looks import NO_WINNER, NOT_YET
+from duels.study.stats.simulated_looks import NO_WINNER, NOT_YET
+from duels.study.stats.tally import log_evidence, log_martingale
 
 
 def test_shares_by_hand():

@@ -11,10 +11,9 @@ from duels.judges import Answer, JudgeError
 from duels.judges.questions import Undo, as_judge
 from duels.storage.storage import Storage
 from duels.study import add_items
-from duels.study.asking import Reply
-from duels.study.budget import Limits
-from duels.study.ledger import Ledger
-from duels.study.run import Run
+from duels.study.judging.ask_judge import Reply
+from duels.study.judging.ledger import Ledger, Limits
+from duels.study.judging.run import Run
 
 PROMPTS = 25
 pytestmark = pytest.mark.usefixtures("no_repeats")  # they would hide how often each question is asked

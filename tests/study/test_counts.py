@@ -12,14 +12,15 @@ import pytest
 
 from duels.errors import InvalidInput
 from duels.policies import policy as find_policy
-from duels.storage import registry
-from duels.study import log, record
-from duels.study.catalogue import create_study, list_studies, load_study
-from duels.study.details import list_details
-from duels.study.glance import glance, pair_history
-from duels.study.history import _mix_rows
-from duels.study.intervals import log_evidence
-from duels.study.past_votes import MOST_VOTES
+from duels.server.pair_details import list_details
+from duels.server.results_tab import glance, pair_history
+from duels.storage import storage as registry
+from duels.study import base
+from duels.study.answers.past_votes import MOST_VOTES
+from duels.study.create import create_study, list_studies, load_study
+from duels.study.state import counts
+from duels.study.state.live import _mix_rows
+from duels.study.stats.tally import log_evidence
 from duels.votes import read_votes, write_votes
 
 ARMS = ["a", "b", "c", "d"]
@@ -109,7 +110,7 @@ def test_rows_are_mixed_evenly():
 )
 def test_the_state_does_not_depend_on_when_it_is_computed(url, now, policy, most, monkeypatch):
     """A study that is asked after each step and one that is replayed at the end ask the same."""
-    monkeypatch.setattr(record, "SAMPLE", most)
+    monkeypatch.setattr(counts, "SAMPLE", most)
     study = create_study(ARMS, "study", url, policy, seed=3)
     for seed in range(4):
         for _ in range(3):
@@ -128,7 +129,7 @@ def test_the_state_does_not_depend_on_when_it_is_computed(url, now, policy, most
 
 
 def test_the_sample_keeps_every_row_and_the_proportions(url, monkeypatch):
-    monkeypatch.setattr(record, "SAMPLE", 1000)
+    monkeypatch.setattr(counts, "SAMPLE", 1000)
     study = create_study(["a", "b", "c"], "study", url, "rucb")
     rows = [("a", "b", 6_000_000), ("b", "a", 3_000_000), ("c", "a", 1)]
     study.import_votes([{"left": i, "right": j, "winner": "left", "count": n} for i, j, n in rows])
@@ -179,7 +180,7 @@ print(json.dumps([tally.wins.tolist(), tally.ties.tolist(), study.ask()[:3], stu
 
 
 def test_a_snapshot_has_counts(url, monkeypatch):
-    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 2)
+    monkeypatch.setattr(base, "SNAPSHOT_EVERY", 2)
     study = create_study(ARMS, "study", url)
     study.import_votes(some_counts(6, most=2**33))
     before, total = study.tally(), study.history().total

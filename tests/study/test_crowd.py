@@ -10,11 +10,11 @@ import pytest
 
 import duels
 from duels.storage.storage import StudyRow
-from duels.study.catalogue import create_study
-from duels.study.goal import new_goal
-from duels.study.history import History
-from duels.study.looks import NOT_YET, find_verdict, new_looks, take
-from duels.study.record import next_event
+from duels.study.create import create_study
+from duels.study.state.counts import next_event
+from duels.study.state.live import History
+from duels.study.stats.goal import new_goal
+from duels.study.stats.simulated_looks import NOT_YET, find_verdict, new_looks, take
 
 PAGE = Path(__file__).parents[2] / "docs" / "study" / "plan.md"
 BT = duels.problem("bradley-terry:arms=8")

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from scipy import optimize
 
 from duels.errors import StorageError
+from duels.server.pair_details import POINTS, list_details
+from duels.server.results_tab import pair_history
 from duels.storage.storage import Storage
-from duels.study.catalogue import create_study, delete_study
-from duels.study.details import POINTS, list_details
-from duels.study.glance import pair_history
+from duels.study.create import create_study, delete_study
 from duels.study.items import add_items
 
 

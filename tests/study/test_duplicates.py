@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duels.study.duplicates import find_known_votes, without
+from duels.study.answers.past_votes import find_known_votes, without
 from duels.votes import read_votes
 
 NAMES = ["a", "b", "c"]

@@ -8,8 +8,8 @@ import pytest
 from tallies import table
 
 from duels.policies.evidence import evidence
-from duels.study.certainty import certainty_of
-from duels.study.exhausted import (
+from duels.study.stats.certainty import certainty_of
+from duels.study.stats.exhausted import (
     Exhausted,
     describe_power,
     fewest_wins,
@@ -17,8 +17,8 @@ from duels.study.exhausted import (
     least_prompts,
     possible_winners,
 )
-from duels.study.tally import as_tally
-from duels.study.verdict import verdict
+from duels.study.stats.tally import as_tally
+from duels.study.stats.verdict import verdict
 
 SUBJECTS = {  # of so many items, and the strength
     "new items": {"about": "new-items"},

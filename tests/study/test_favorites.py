@@ -12,9 +12,8 @@ import polars as pl
 import pytest
 
 import duels
-from duels.study import favorites
-from duels.study.favorites import find_favorites
-from duels.study.positions import LEVEL
+from duels.study.voters import voter_tests
+from duels.study.voters.voter_tests import LEVEL, find_favorites
 
 REAL = Path(os.environ.get("DUELS_DATA", Path(__file__).parents[3] / "shared" / "data")) / "votes"
 
@@ -27,7 +26,7 @@ def test_p_values_by_enumeration():
         chances = [comb(g, x) * comb(t - g, k - x) / comb(t, k) for x, k, g, t in zip(counts, n, all_won, total)]
         ways[sum(counts)] = ways.get(sum(counts), 0) + np.prod(chances)
     for won in range(7):
-        found = favorites._at_least(n, np.array([won, 0, 0]), all_won, total, 0.0, 1.0)
+        found = voter_tests._at_least(n, np.array([won, 0, 0]), all_won, total, 0.0, 1.0)
         assert found == pytest.approx(max(sum(p for k, p in ways.items() if k >= won), 1e-12))
 
 
@@ -41,7 +40,7 @@ def test_tastes_are_integrated_over(deviation):
     chosen = sum(rng.binomial(k, 1 / (1 + np.exp(-(each + taste)))) for k, each in zip(n, logit))
     for won in (3, 5, 7):
         p = (chosen >= won).mean()
-        found = favorites._at_least(
+        found = voter_tests._at_least(
             n, np.array([won, 0]), (share * 10**7).astype(int), np.full(2, 10**7), deviation**2, 1.5
         )
         assert found == pytest.approx(p, abs=4 * (p * (1 - p) / len(taste)) ** 0.5)
@@ -85,7 +84,7 @@ def test_honest_voters_in_many_logs(arms, votes_of, taste):
 
 
 def test_without_tastes_honest_voters_would_be_listed(monkeypatch):
-    monkeypatch.setattr(favorites, "_taste", lambda cells: 0.0)
+    monkeypatch.setattr(voter_tests, "_taste", lambda cells: 0.0)
     assert alarms(*CROWDS[3], 5) == 5
 
 

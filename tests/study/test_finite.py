@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from duels.errors import InvalidInput
-from duels.study.asked_items import AskedItems, order_of
-from duels.study.finite import (
+from duels.study.state.item_schedule import AskedItems, order_of
+from duels.study.stats.on_items import (
     OnTheseAnswers,
     SettledOnAnswers,
     log_closeness_on_items,
     log_evidence_on_items,
     log_shortfall_on_items,
 )
-from duels.study.tally import as_tally
-from duels.study.verdict import headline, verdict
+from duels.study.stats.tally import as_tally
+from duels.study.stats.verdict import headline, verdict
 
 DEEP = pytest.mark.deep
 

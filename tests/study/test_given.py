@@ -7,16 +7,16 @@ import pytest
 
 import duels
 from duels.server.app import create_app
-from duels.storage.registry import open_storage
-from duels.study import log
-from duels.study.given import Basis, Given, last_given, note_given
+from duels.server.results_tab import Basis, Given, last_given, note_given
+from duels.storage.storage import open_storage
+from duels.study import base
 
 
 @pytest.fixture
 def now(monkeypatch):
     """A clock that stands still until a test moves it."""
     time = [1_800_000_000.0]
-    monkeypatch.setattr(log, "clock", lambda: time[0])
+    monkeypatch.setattr(base, "clock", lambda: time[0])
     return time
 
 
@@ -76,7 +76,7 @@ def test_answers_taken_back_are_why_a_study_is_open_again(known):
 
 def test_a_voter_who_undoes_an_answer_voids_nothing(known):
     service = create_app(known.storage).service
-    known.storage.write(log.Write(lambda connection: known.undo_in(connection, duel=12, blind=True), known.id))
+    known.storage.write(base.Write(lambda connection: known.undo_in(connection, duel=12, blind=True), known.id))
     verdict = service.glance(known)["verdict"]
     assert verdict["kind"] == "not yet"
     assert verdict["words"].endswith("a was the winner. Since then answers were taken back: it is open again.")

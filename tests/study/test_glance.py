@@ -8,11 +8,11 @@ import pytest
 
 import duels
 from duels.errors import InvalidInput, UnknownName, percent
+from duels.server.results_tab import MAPPED, MOST_ARMS, as_of, glance, pair_history
 from duels.study.duels import iso_time
-from duels.study.glance import MAPPED, MOST_ARMS, as_of, glance, pair_history
 from duels.study.items import add_items
-from duels.study.pace import measure_pace
-from duels.study.standing import TOO_EARLY
+from duels.study.state.look import measure_pace
+from duels.study.stats.forecast import TOO_EARLY
 
 ARMS = ["ada", "bob", "cy", "dee"]
 

@@ -11,13 +11,13 @@ from starlette.testclient import TestClient
 from tallies import verdict_of
 
 from duels.policies.evidence import is_certain, winner_level
-from duels.server import pages
 from duels.server.app import create_app
+from duels.server.pages import base
 from duels.storage.storage import Storage
-from duels.study.catalogue import create_study
-from duels.study.leaderboard import leaderboard, preferences
-from duels.study.tally import as_tally
-from duels.study.verdict import describe_answers
+from duels.study.create import create_study
+from duels.study.stats.leaderboard import leaderboard, preferences
+from duels.study.stats.tally import as_tally
+from duels.study.stats.verdict import describe_answers
 
 NAMES = tuple("abcdef")
 FIRST = re.compile(r"(?:: |\. |^)([a-f](?:(?:, | and )[a-f])*) (ranks first|leads|led|shares? the first rank|shared)\b")
@@ -128,10 +128,10 @@ def test_verdict_and_headline_name_the_arm_that_the_leaderboard_has_first(tally,
     found = verdict_of(tally, margin=margin, strength=test)
     rows = plain(leaderboard(tally, named=found.named).rows)
     pairs = plain(preferences(tally))
-    check(found.as_dict(), str(found), pages.headline(found.as_dict(), False), rows, pairs)
+    check(found.as_dict(), str(found), base.headline(found.as_dict(), False), rows, pairs)
     if retired:
         first = expected(rows, pairs)
-        said = pages.headline(found.as_dict(), True)
+        said = base.headline(found.as_dict(), True)
         assert claimed(said) == (
             set(first) if found.kind == "not yet" and len(first) <= 5 else claimed(said) & set(first)
         )
@@ -190,4 +190,4 @@ def test_an_arm_that_never_met_another_does_not_rank_first():
         "On the comparisons made: no verdict yet: a, b and c share the first rank, but each is clearly beaten by "
         "another arm. d may still win, but has yet to beat a, b and c conclusively. "
     )
-    assert pages.headline(found.as_dict()) == "Not yet: a, b and c share the first rank, d may still win"
+    assert base.headline(found.as_dict()) == "Not yet: a, b and c share the first rank, d may still win"

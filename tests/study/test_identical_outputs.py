@@ -10,8 +10,8 @@ import duels
 from duels.judges.questions import as_judge
 from duels.storage.storage import Storage, Write
 from duels.study import add_items
-from duels.study.budget import Limits
-from duels.study.run import TOGETHER, Run
+from duels.study.judging.ledger import Limits
+from duels.study.judging.run import TOGETHER, Run
 
 ARMS = ("a", "bb", "ccc")
 N = 24

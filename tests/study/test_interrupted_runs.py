@@ -17,9 +17,9 @@ import pytest
 from judging_program import ARMS, CONCURRENCY, PROMPTS
 
 import duels
-from duels.study import running
 from duels.study.items import add_items
-from duels.study.ledger import Ledger
+from duels.study.judging import run
+from duels.study.judging.ledger import Ledger
 
 PROGRAM = Path(__file__).with_name("judging_program.py")
 SERVER = Path(__file__).parents[1] / "judges" / "judge_server.py"
@@ -213,15 +213,15 @@ def test_a_second_run_waits_for_what_the_first_one_asks(url):
 
 
 def test_a_run_that_has_ended_is_not_waited_for():
-    token = running.new_token()
+    token = run.new_token()
     host, _, number = token.split("-")
-    assert not running.is_running(token, 1.0, 3600.0)
-    with running.noted_as_running(token):
-        assert running.is_running(token, 10_000.0, 3600.0)
+    assert not run.is_running(token, 1.0, 3600.0)
+    with run.noted_as_running(token):
+        assert run.is_running(token, 10_000.0, 3600.0)
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
-    assert not running.is_running(f"{host}-{gone.pid}-{number}", 1.0, 3600.0)
+    assert not run.is_running(f"{host}-{gone.pid}-{number}", 1.0, 3600.0)
     parent = f"{host}-{os.getppid()}-{number}"
-    assert (running.is_running(parent, 1.0, 3600.0), running.is_running(parent, 3600.0, 3600.0)) == (True, False)
+    assert (run.is_running(parent, 1.0, 3600.0), run.is_running(parent, 3600.0, 3600.0)) == (True, False)
     elsewhere = f"{'0' * len(host)}-{gone.pid}-{number}"
-    assert (running.is_running(elsewhere, 599.0, 3600.0), running.is_running(elsewhere, 600.0, 3600.0)) == (True, False)
+    assert (run.is_running(elsewhere, 599.0, 3600.0), run.is_running(elsewhere, 600.0, 3600.0)) == (True, False)

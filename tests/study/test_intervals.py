@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import integrate
 from tallies import ever, refused
 
-from duels.study.intervals import interval, log_evidence, log_martingale
+from duels.study.stats.tally import interval, log_evidence, log_martingale
 
 # M(½) after n wins in a row is the product of 2(k+½)/(k+1), k = 0 … n − 1:
 # 1, 1.5, 2.5, 4.375, 7.875, 14.4375, 26.8125, 50.27, 94.96, 180.4, 344.5.

@@ -4,8 +4,7 @@ import pytest
 
 import duels
 from duels.errors import NotFound
-from duels.study.answers import AnswerLog
-from duels.study.item_browser import (
+from duels.study.answers.item_results import (
     browse,
     count_missing_outputs,
     count_removed_items,
@@ -17,6 +16,7 @@ from duels.study.item_browser import (
     tags_by_item,
     was_removed,
 )
+from duels.study.answers.table import AnswerLog
 from duels.study.items import Item, Output, add_items, clear_items, list_items, remove_item
 
 PROMPTS = [

@@ -6,8 +6,8 @@ import pytest
 
 import duels
 from duels.errors import Conflict, InvalidInput, NotFound
-from duels.study import item_changes
-from duels.study.answers import AnswerLog
+from duels.study import items
+from duels.study.answers.table import AnswerLog
 from duels.study.items import (
     Item,
     Output,
@@ -129,14 +129,14 @@ def test_new_tags_keep_the_number_and_the_answers(study):
 
 
 def test_a_question_that_is_asked_meanwhile_is_noticed(study, monkeypatch):
-    shown_before = item_changes._shown
+    shown_before = items._shown
 
     def shown_and_asked(*given):
         found = shown_before(*given)
         ask_about(study, 2)
         return found
 
-    monkeypatch.setattr(item_changes, "_shown", shown_and_asked)
+    monkeypatch.setattr(items, "_shown", shown_and_asked)
     assert replace_item(study, 2, item("b, but better")) == 4
 
 

@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 
 import duels
-from duels.study.answers import NOBODY, AnswerLog, AnswerTable, SecondAnswers
-from duels.study.item_results import (
+from duels.study.answers.item_results import (
     ArmCounts,
     arm_counts,
     comments_on,
@@ -18,6 +17,7 @@ from duels.study.item_results import (
     tag_results,
     wilson,
 )
+from duels.study.answers.table import NOBODY, AnswerLog, AnswerTable, SecondAnswers
 from duels.study.items import add_items
 
 LEFT, RIGHT, TIE, BOTH_BAD = range(4)
@@ -170,7 +170,7 @@ def test_arms_and_tags_are_counted_as_by_hand(seed, monkeypatch):
         ]
         assert found == expected
     by_array = tag_results(table, tags)
-    monkeypatch.setattr("duels.study.item_results.MOST_CELLS", 0)
+    monkeypatch.setattr("duels.study.answers.item_results.MOST_CELLS", 0)
     assert tag_results(table, tags) == by_array  # with a sparse matrix: the same
     assert [one.tag for one in by_array] == sorted(
         (one.tag for one in by_array), key=lambda t: -answers_of(rows, tags, t)

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duels.errors import Conflict, DuelsError, InvalidInput, NothingToAsk, StorageError, UnknownName
-from duels.study import item_rows, items
-from duels.study.catalogue import create_study, delete_study
-from duels.study.glance import glance
+from duels.server.results_tab import glance
+from duels.study import items
+from duels.study.create import create_study, delete_study
 from duels.study.items import (
     Item,
     Output,
@@ -26,7 +26,7 @@ from duels.study.items import (
     read_items,
     replace_item,
 )
-from duels.votes import item_files
+from duels.votes import read_items as item_files
 
 TWO = Item("2 + 2?", {"gpt": Output("text", "4"), "llama": Output("text", "four")})
 PNG = "data:image/png;base64,iVBORw0KGgo="
@@ -421,14 +421,14 @@ def test_an_arm_that_is_added_stops_no_questions(about, before, tmp_path):
 
 
 def test_a_crash_between_prompts_and_outputs_leaves_nothing(study, monkeypatch):
-    execute_many = item_rows.execute_many
+    execute_many = items.execute_many
 
     def fails(connection, text, rows):
         if "INTO outputs" in text:
             raise RuntimeError("power cut")
         execute_many(connection, text, rows)
 
-    monkeypatch.setattr(item_rows, "execute_many", fails)
+    monkeypatch.setattr(items, "execute_many", fails)
     with pytest.raises(RuntimeError, match="power cut"):
         add_items(study, [TWO])
     monkeypatch.undo()
@@ -455,7 +455,7 @@ def test_studies_have_their_own_items(study):
     assert (count_items(study), count_items(other)) == (0, 1)
     assert clear_items(study) == 0
     delete_study("other", study.storage.url)
-    assert item_rows.read(study, "SELECT count(*) FROM outputs", ()) == [(0,)]
+    assert items.read(study, "SELECT count(*) FROM outputs", ()) == [(0,)]
     with pytest.raises(StorageError, match="deleted"):
         add_items(other, [TWO])
 

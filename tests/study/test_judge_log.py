@@ -7,9 +7,8 @@ import pytest
 import duels
 from duels.judges import Answer
 from duels.storage.storage import Storage
-from duels.study import judge_log
-from duels.study.judge_log import activity_of, follow
-from duels.study.ledger import Ledger
+from duels.study.judging import ledger as judge_log
+from duels.study.judging.ledger import Ledger, activity_of, follow
 
 ARMS = ["terse", "wordy", "chatty"]
 

@@ -6,13 +6,13 @@ import random
 import pytest
 
 import duels
+from duels.server.results_tab import glance
 from duels.storage.storage import StudyRow
-from duels.study.asked_items import ItemSet
-from duels.study.glance import glance
-from duels.study.goal import new_goal
-from duels.study.history import History
 from duels.study.items import add_items
-from duels.study.record import next_event
+from duels.study.state.counts import next_event
+from duels.study.state.item_schedule import ItemSet
+from duels.study.state.live import History
+from duels.study.stats.goal import new_goal
 
 LEASE = 60.0
 

@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given, settings
 from tallies import table, tallies, verdict_of
 
-from duels.study.certainty import share
-from duels.study.intervals import interval
-from duels.study.leaderboard import leaderboard as ranked_leaderboard
-from duels.study.leaderboard import preferences
-from duels.study.tally import as_tally
-from duels.study.verdict import verdict
+from duels.study.stats.certainty import share
+from duels.study.stats.leaderboard import leaderboard as ranked_leaderboard
+from duels.study.stats.leaderboard import preferences
+from duels.study.stats.tally import as_tally, interval
+from duels.study.stats.verdict import verdict
 
 
 def leaderboard(*arguments, **settings):

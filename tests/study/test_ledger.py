@@ -8,8 +8,8 @@ import pytest
 import duels
 from duels.judges import Answer
 from duels.study.duels import LogEntry
-from duels.study.ledger import Ledger, Spent
-from duels.study.repeatability import Repeatability
+from duels.study.judging.ledger import Ledger, Spent
+from duels.study.voters.voter_tests import Repeatability
 
 NOTHING = (0, 0, 0.0, 0, 0, 0, 0, 0)
 

@@ -12,9 +12,9 @@ from watching import CYCLE, EVEN, TOP_TWO_EVEN, answer, chase_on, crown, new_cha
 from duels.engine import compiling
 from duels.policies import policy
 from duels.policies.evidence import evidence, is_certain
-from duels.study.certainty import Certainty
-from duels.study.looks import NO_WINNER, NOT_YET, TIED, find_verdict, new_looks, take, useful
-from duels.study.verdict import verdict
+from duels.study.stats.certainty import Certainty
+from duels.study.stats.simulated_looks import NO_WINNER, NOT_YET, TIED, find_verdict, new_looks, take, useful
+from duels.study.stats.verdict import verdict
 
 
 def test_certain_is_its_definition():

@@ -6,14 +6,13 @@ import time
 import numpy as np
 import pytest
 
-from duels.study import leaderboard as tables
-from duels.study.catalogue import create_study
-from duels.study.certainty import certainly_beats, log_thresholds, share
-from duels.study.details import MOST_PAIRS, list_details
-from duels.study.glance import MOST_OPEN_PAIRS, describe_verdict
-from duels.study.intervals import distinct_intervals, interval, log_evidence
-from duels.study.tally import Tally
-from duels.study.verdict import verdict
+from duels.server.pair_details import MOST_PAIRS, list_details
+from duels.server.results_tab import MOST_OPEN_PAIRS, describe_verdict
+from duels.study.create import create_study
+from duels.study.stats import leaderboard as tables
+from duels.study.stats.certainty import certainly_beats, log_thresholds, share
+from duels.study.stats.tally import Tally, distinct_intervals, interval, log_evidence
+from duels.study.stats.verdict import verdict
 
 
 def many_arms(arms=120, duels=4000, seed=0):

@@ -10,13 +10,13 @@ import pytest
 
 import duels
 from duels.storage.storage import StudyRow
-from duels.study.certainty import certainty_of
-from duels.study.goal import new_goal
-from duels.study.history import History
 from duels.study.items import add_items
-from duels.study.moments import Answered, Moments
-from duels.study.record import next_event
-from duels.study.tally import as_tally
+from duels.study.state.counts import next_event
+from duels.study.state.live import History
+from duels.study.stats.certainty import certainty_of
+from duels.study.stats.goal import new_goal
+from duels.study.stats.moments import Answered, Moments
+from duels.study.stats.tally import as_tally
 
 CONFIDENCE = 0.15
 LEASE = 100.0

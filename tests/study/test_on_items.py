@@ -9,17 +9,18 @@ import pytest
 
 import duels
 from duels.errors import Conflict, DamagedStudy, InvalidInput, NothingToAsk
+from duels.server.results_tab import glance
 from duels.storage.storage import StudyRow
-from duels.study import asked_items, ballots
-from duels.study.catalogue import create_study, load_study
-from duels.study.glance import glance
-from duels.study.goal import new_goal
-from duels.study.history import History
+from duels.study.create import create_study, load_study
 from duels.study.items import add_items, clear_items, count_items, remove_item
-from duels.study.questions import SHARED_AFTER
-from duels.study.record import next_event
-from duels.study.verdict import headline
-from duels.votes.item_files import Item, Output
+from duels.study.state import item_schedule
+from duels.study.state.counts import next_event
+from duels.study.state.live import History
+from duels.study.state.next_question import SHARED_AFTER
+from duels.study.stats.goal import new_goal
+from duels.study.stats.verdict import headline
+from duels.study.voters import link_voting
+from duels.votes.read_items import Item, Output
 
 ARMS = ["gpt", "llama", "qwen"]
 
@@ -35,15 +36,15 @@ def new_study(url, count=10, arms=ARMS, **more):
 
 
 def ask(study, voter="ada"):
-    return study.storage.write(ballots.asking(study, None, voter))
+    return study.storage.write(link_voting.asking(study, None, voter))
 
 
 def tell(study, ballot, winner, voter="ada"):
-    return study.storage.write(ballots.telling(study, voter, ballot.duel.id, winner))
+    return study.storage.write(link_voting.telling(study, voter, ballot.duel.id, winner))
 
 
 def undo(study, voter="ada"):
-    return study.storage.write(ballots.undoing(study, voter))
+    return study.storage.write(link_voting.undoing(study, voter))
 
 
 def opinions(count, seed, shares=(0.7, 0.6, 0.5), ties=0.2, arms=ARMS):
@@ -64,7 +65,7 @@ def vote(study, opinion, most=10_000, voters=("ada",), until_verdict=False):
     """Vote until nothing is left to ask, or there is a verdict; returns the ballots."""
     asked = []
     for voter in itertools.islice(itertools.cycle(voters), most):
-        if ballots.voter_progress(study, voter, 10_000, True).done and until_verdict:
+        if link_voting.voter_progress(study, voter, 10_000, True).done and until_verdict:
             break
         try:
             ballot = ask(study, voter)
@@ -123,7 +124,7 @@ def test_voting_ends_with_a_verdict_before_everything_was_asked(url):
     found = study.verdict()
     assert (found.winner, found.items, found.final) == ("gpt", 60, False)
     assert str(found).startswith("By the answers given on these 60 prompts: gpt is the winner")
-    assert ballots.voter_progress(study, "ada", 10_000, True).done == "winner"
+    assert link_voting.voter_progress(study, "ada", 10_000, True).done == "winner"
 
 
 def test_each_pair_has_its_own_order_and_every_replay_the_same(url):
@@ -134,18 +135,20 @@ def test_each_pair_has_its_own_order_and_every_replay_the_same(url):
         orders.setdefault(frozenset((ballot.duel.left, ballot.duel.right)), []).append(ballot.item)
     assert len({tuple(order) for order in orders.values()}) == 3
     for (i, j), pair in zip(itertools.combinations(range(3), 2), itertools.combinations(ARMS, 2)):
-        assert tuple(orders[frozenset(pair)]) == asked_items.order_of(5, i, j, tuple(range(1, 9)))
+        assert tuple(orders[frozenset(pair)]) == item_schedule.order_of(5, i, j, tuple(range(1, 9)))
     again = load_study("prompts", url)
     assert [again.duel(ballot.duel.id).item.number for ballot in asked] == [ballot.item for ballot in asked]
 
 
 def test_orders_are_uniform():
     """Each of the six orders of three items, over seeds: χ² with five degrees of freedom, false alarm 1e-6."""
-    found = Counter(asked_items.order_of(seed, 0, 1, (1, 2, 3)) for seed in range(6000))
+    found = Counter(item_schedule.order_of(seed, 0, 1, (1, 2, 3)) for seed in range(6000))
     assert len(found) == 6
     assert sum((count - 1000) ** 2 / 1000 for count in found.values()) < 36.2
     # the orders of two pairs are independent
-    both = Counter((asked_items.order_of(s, 0, 1, (1, 2)), asked_items.order_of(s, 0, 2, (1, 2))) for s in range(4000))
+    both = Counter(
+        (item_schedule.order_of(s, 0, 1, (1, 2)), item_schedule.order_of(s, 0, 2, (1, 2))) for s in range(4000)
+    )
     assert sum((count - 1000) ** 2 / 1000 for count in both.values()) < 30.7  # three degrees of freedom, 1e-6
 
 
@@ -156,8 +159,8 @@ def test_many_voters_at_once_are_not_asked_the_same(url, now):
     assert len(pairs_and_items(asked)) == 12
     with pytest.raises(Conflict, match="every question has been asked"):
         ask(study, names[12])
-    assert ballots.voter_progress(study, names[12], 10, True).done == "asked"
-    assert ballots.voter_progress(study, names[0], 10, True).done is None  # it has an open question
+    assert link_voting.voter_progress(study, names[12], 10, True).done == "asked"
+    assert link_voting.voter_progress(study, names[0], 10, True).done is None  # it has an open question
     assert ask(study, names[0]) == asked[0]
     tell(study, asked[0], "a", names[0])
     now[0] += study.row.lease  # the others do not answer
@@ -190,9 +193,9 @@ def test_what_nobody_answers_is_asked_of_somebody_else_when_nothing_else_is_left
     now[0] += SHARED_AFTER - 1
     with pytest.raises(NothingToAsk):
         ask(study, "cid")
-    assert ballots.voter_progress(study, "cid", 10, True).done == "asked"
+    assert link_voting.voter_progress(study, "cid", 10, True).done == "asked"
     now[0] += 1
-    assert ballots.voter_progress(study, "cid", 10, True).done is None
+    assert link_voting.voter_progress(study, "cid", 10, True).done is None
     third = ask(study, "cid")
     assert pairs_and_items([third]) == pairs_and_items([first])  # that was asked the longest ago
     assert pairs_and_items([ask(study, "dan")]) == pairs_and_items([second])
@@ -423,8 +426,8 @@ def test_a_log_with_other_items_is_found(url, monkeypatch):
     vote(study, opinions(6, 1), most=5)
     notes = [entry.note for entry in study.events() if entry.kind == "ask"]
     assert [note.get("items") for note in notes] == [[[1, 6]], None, None, None, None]
-    right = asked_items.order_of
-    monkeypatch.setattr(asked_items, "order_of", lambda *given: right(*given)[::-1])
+    right = item_schedule.order_of
+    monkeypatch.setattr(item_schedule, "order_of", lambda *given: right(*given)[::-1])
     with pytest.raises(DamagedStudy, match="would not"):
         study.check()
 
@@ -463,7 +466,7 @@ def test_on_new_items_no_pair_is_settled_because_few_items_are_left():
         settings = {"goal": new_goal(ties="halves", about=about)._asdict()}
         history = History(StudyRow(1, "study", 0.0, "random", None, 7, 600.0, settings), duels.policy("random"))
         history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": ["a", "b"]})))
-        for number, item in enumerate(asked_items.order_of(7, 0, 1, tuple(range(1, 13)))[:9]):
+        for number, item in enumerate(item_schedule.order_of(7, 0, 1, tuple(range(1, 13)))[:9]):
             note = {"item": item} | ({} if number else {"items": [[1, 12]], "ready": [0, 1]})
             shown = {"left_arm": 0, "right_arm": 1, "swapped": 0, "note": json.dumps(note)}
             history.take(next_event(history, "ask", 0.0, duel=number, attempt=0, **shown))

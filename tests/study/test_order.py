@@ -22,10 +22,10 @@ from tallies import tallies
 import duels
 from duels.rating.connected import rate_connected
 from duels.server.app import create_app
-from duels.study.catalogue import list_studies
-from duels.study.leaderboard import leaderboard
-from duels.study.tally import as_tally, rank_arms
-from duels.study.verdict import describe_answers, headline, verdict
+from duels.study.create import list_studies
+from duels.study.stats.leaderboard import leaderboard
+from duels.study.stats.tally import as_tally, rank_arms
+from duels.study.stats.verdict import describe_answers, headline, verdict
 
 FEW = max(settings.default.max_examples // 50, 2)
 CROWD = Path("/work/shared/data/votes/llmfao-crowd.csv.gz")
@@ -217,7 +217,9 @@ def test_gpt_4_is_first_in_the_crowds_votes():
 def test_a_verdict_computes_the_ranking_only_when_it_is_looked_at(monkeypatch):
     """A study looks at the kind after every answer, and a rating of 200 arms takes many times as long as that."""
     fitted = []
-    monkeypatch.setattr("duels.study.tally.rate_connected", lambda *counts: fitted.append(1) or rate_connected(*counts))
+    monkeypatch.setattr(
+        "duels.study.stats.tally.rate_connected", lambda *counts: fitted.append(1) or rate_connected(*counts)
+    )
     now = verdict(chain(12))
     assert now.kind == "not yet"
     assert now.arms == 12

@@ -8,10 +8,10 @@ from rich.cells import cell_len
 import duels
 from duels.judges import Answer
 from duels.storage.storage import Storage
-from duels.study.leaderboard import format_record, format_share
-from duels.study.outcome import alarm_line, money
-from duels.study.positions import Position
-from duels.study.progress import _fit_line
+from duels.study.judging.progress import _fit_line
+from duels.study.judging.result import alarm_line, money
+from duels.study.stats.leaderboard import format_record, format_share
+from duels.study.voters.voter_tests import Position
 
 PROMPTS = [f"prompt {k}" for k in range(12)]
 OUTPUTS = {arm: [f"{arm} {k}" for k in range(12)] for arm in ("terse", "wordy", "日本語")}

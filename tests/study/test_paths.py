@@ -12,8 +12,8 @@ from voter_paths import PATHS, as_rows, interleave, voter_log
 import duels
 from duels.engine import compiling
 from duels.policies import policy
-from duels.study import paths
-from duels.study.paths import LARGE, find_paths, find_paths_in
+from duels.study.stats import paths
+from duels.study.stats.paths import LARGE, find_paths, find_paths_in
 
 TESTS = (paths._meets_again, paths._stays, paths._next_pair, paths._find_left_out)
 

@@ -14,12 +14,12 @@ from duels.errors import InvalidInput, PolicyError
 from duels.policies import random as pairs_at_random
 from duels.policies.evidence import margin_level, winner_level
 from duels.study import plan as module
-from duels.study.certainty import log_closeness, log_mixture
-from duels.study.looks import NO_WINNER, NOT_YET, TIED, new_looks
 from duels.study.plan import LIMIT, PlanRow, plan, until_verdict
-from duels.study.player import rival, rival_alpha
-from duels.study.tally import as_tally
-from duels.study.verdict import verdict
+from duels.study.state.policy_state import rival, rival_alpha
+from duels.study.stats.certainty import log_closeness, log_mixture
+from duels.study.stats.simulated_looks import NO_WINNER, NOT_YET, TIED, new_looks
+from duels.study.stats.tally import as_tally
+from duels.study.stats.verdict import verdict
 
 POLICIES = ["verdict", "rucb", "dts_plus", "savage", "random", "btm:gamma=1", "interleaved_filter", "rucb:alpha=0.9"]
 

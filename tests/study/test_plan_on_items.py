@@ -13,17 +13,24 @@ from duels.engine import loop
 from duels.errors import InvalidInput
 from duels.policies.evidence import margin_level, winner_level
 from duels.storage.storage import StudyRow
-from duels.study.asked_items import ItemSet
-from duels.study.finite import log_closeness_on_items, log_evidence_on_items
-from duels.study.goal import new_goal
-from duels.study.history import History
-from duels.study.looks import NO_WINNER, NOT_YET, TIED, find_verdict
-from duels.study.looks_on_items import closeness_on_items, evidence_on_items, new_item_looks, take_on_items
-from duels.study.plan import plan
-from duels.study.plan_on_items import answers_on_items, is_true, until_verdict_on_items
-from duels.study.record import next_event
-from duels.study.tally import as_tally
-from duels.study.verdict import verdict
+from duels.study.plan import answers_on_items, is_true, plan, until_verdict_on_items
+from duels.study.state.counts import next_event
+from duels.study.state.item_schedule import ItemSet
+from duels.study.state.live import History
+from duels.study.stats.goal import new_goal
+from duels.study.stats.on_items import log_closeness_on_items, log_evidence_on_items
+from duels.study.stats.simulated_looks import (
+    NO_WINNER,
+    NOT_YET,
+    TIED,
+    closeness_on_items,
+    evidence_on_items,
+    find_verdict,
+    new_item_looks,
+    take_on_items,
+)
+from duels.study.stats.tally import as_tally
+from duels.study.stats.verdict import verdict
 
 BETTER = np.array([[0.5, 0.75, 0.75], [0.25, 0.5, 0.5], [0.25, 0.5, 0.5]])
 NEARLY_LEVEL = np.array([[0.5, 0.501, 0.501], [0.499, 0.5, 0.5], [0.499, 0.5, 0.5]])

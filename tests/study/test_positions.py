@@ -10,8 +10,8 @@ import pytest
 from scipy import special
 
 from duels.errors import InvalidInput
-from duels.study import positions as module
-from duels.study.positions import LEVEL, Position, Sides, is_biased, positions
+from duels.study.voters import voter_tests as module
+from duels.study.voters.voter_tests import LEVEL, Position, Sides, is_biased, positions
 
 PAGE = Path(__file__).parents[2] / "docs" / "study" / "positions.md"
 

@@ -9,16 +9,9 @@ import pytest
 from scipy import special
 from tallies import empty, ever, table
 
-from duels.policies.evidence import (
-    evidence,
-    is_certain,
-    log_closeness,
-    margin_level,
-    no_winner_level,
-    winner_level,
-)
-from duels.study.certainty import Certainty
-from duels.study.verdict import verdict
+from duels.policies.evidence import evidence, is_certain, log_closeness, margin_level, no_winner_level, winner_level
+from duels.study.stats.certainty import Certainty
+from duels.study.stats.verdict import verdict
 
 DELTA = 0.05
 

@@ -16,7 +16,8 @@ import pytest
 from scipy import stats
 
 import duels
-from duels.study.about import (
+from duels.study.state.item_schedule import AskedItems, ItemSet, draw_item
+from duels.study.stats.about import (
     A_PERSON,
     COMPARISONS,
     INDEPENDENT,
@@ -26,11 +27,10 @@ from duels.study.about import (
     THESE_ITEMS,
     THESE_PEOPLE,
 )
-from duels.study.asked_items import AskedItems, ItemSet, draw_item
-from duels.study.certainty import certainty_of
-from duels.study.moments import LOST, UNANSWERED, WON, Answered, Moments
-from duels.study.reach import find_reach
-from duels.study.tally import Tally
+from duels.study.stats.certainty import certainty_of
+from duels.study.stats.moments import LOST, UNANSWERED, WON, Answered, Moments
+from duels.study.stats.reach import find_reach
+from duels.study.stats.tally import Tally
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FEW = 300  # studies of a cell

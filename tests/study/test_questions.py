@@ -8,11 +8,11 @@ import pytest
 import duels
 from duels.policies import verdict
 from duels.storage.storage import StudyRow
-from duels.study import player, questions
-from duels.study.certainty import certainly_beats
-from duels.study.goal import new_goal
-from duels.study.history import History
-from duels.study.record import next_event
+from duels.study.state import next_question, policy_state
+from duels.study.state.counts import next_event
+from duels.study.state.live import History
+from duels.study.stats.certainty import certainly_beats
+from duels.study.stats.goal import new_goal
 
 STEPS = {"strongest", "weakest_loss", "hopeful", "weakest_lead", "smallest_draw"}  # of the kernel
 
@@ -128,7 +128,7 @@ def both(monkeypatch, history, i, j, done, losses, called, doubt, tie, draw):
     luck = Luck(*([doubt] if i != j or losses[i] > 0 else []), draw)
     with monkeypatch.context() as patch:
         patch.setattr(verdict, "choose", lambda m, rng: int(tie * m))
-        patch.setattr(questions.Questions, "_chances", lambda self: [doubt, tie, tie, draw])
+        patch.setattr(next_question.Questions, "_chances", lambda self: [doubt, tie, tie, draw])
         patch.setattr(np.random, "default_rng", lambda seed: Luck())
         for name in STEPS:
             patch.setattr(verdict, name, noting(getattr(verdict, name), called))
@@ -167,7 +167,7 @@ def last_of(values, chance):
     [("WAITING", -0.2), ("WAITING", 0.0), ("PRIOR", 1.0), ("LAST", 0.0), ("DOUBT", 0.2), ("_lowest", last_of)],
 )
 def test_a_study_that_asks_something_else_is_found(monkeypatch, name, value):
-    monkeypatch.setattr(questions, name, value)
+    monkeypatch.setattr(next_question, name, value)
     different, _ = disagreements(monkeypatch, 200, False)
     assert different > 0
 
@@ -209,7 +209,7 @@ def test_ranks_by_their_definition(monkeypatch, changed):
         winner = int(rng.choice(list(history.places)))
         i, j = (int(place) for place in rng.integers(len(history.places), size=2))
         chance = float(rng.choice([0.05, 0.3, 0.7]))
-        monkeypatch.setattr(questions.Questions, "_chances", lambda self, chance=chance: [chance])
+        monkeypatch.setattr(next_question.Questions, "_chances", lambda self, chance=chance: [chance])
         found = history._questions._ranks(i, j, winner)
         assert found == literal_ranks(history, i, j, winner, chance)
         seen.add(found == (i, j))
@@ -224,7 +224,7 @@ def test_ranks_where_all_below_the_winner_lost(monkeypatch):
         history.wins[i, j] = 30
     seen = set()
     for chance in np.linspace(0.2, 0.9, 60):
-        monkeypatch.setattr(questions.Questions, "_chances", lambda self, chance=chance: [chance])
+        monkeypatch.setattr(next_question.Questions, "_chances", lambda self, chance=chance: [chance])
         found = history._questions._ranks(1, 1, 0)
         assert found == literal_ranks(history, 1, 1, 0, chance)
         seen.add(found)
@@ -271,13 +271,13 @@ def test_a_rival_is_the_kernel_s_with_open_duels_as_ties():
         arms, policy = list(history.places), duels.policy("rucb:alpha=0.7")
         halves = (history.wins + 0.5 * (history.ties + waiting(history)))[np.ix_(arms, arms)]
         champion, t = int(rng.integers(len(arms))), int(rng.integers(1, 500))
-        expected = player.rival(halves, champion, t + len(history.list_leased(0.0)), 0.7)
+        expected = policy_state.rival(halves, champion, t + len(history.list_leased(0.0)), 0.7)
         assert history._questions._rival(champion, policy, t) == expected
         i, j = (int(place) for place in rng.integers(len(arms), size=2))
         history._questions.look_further(i, j)  # one more open duel
         halves[i, j] += 0.5
         halves[j, i] += 0.5
-        expected = player.rival(halves, champion, t + len(history.list_leased(0.0)) + 1, 0.7)
+        expected = policy_state.rival(halves, champion, t + len(history.list_leased(0.0)) + 1, 0.7)
         assert history._questions._rival(champion, policy, t) == expected
         seen.add(expected)
     assert len(seen) > 3

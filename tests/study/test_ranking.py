@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from duels.study.catalogue import create_study
-from duels.study.certainty import Order, Settled, certainly_beats
-from duels.study.leaderboard import rank_rows
-from duels.study.record import next_event
-from duels.study.tally import as_tally
-from duels.study.verdict import verdict
+from duels.study.create import create_study
+from duels.study.state.counts import next_event
+from duels.study.stats.certainty import Order, Settled, certainly_beats
+from duels.study.stats.leaderboard import rank_rows
+from duels.study.stats.tally import as_tally
+from duels.study.stats.verdict import verdict
 
 
 def rows(wins, winner=None, active=None):

@@ -12,7 +12,7 @@ from watching import chase_on, crown, new_chase
 
 from duels.engine import compiling
 from duels.policies import policy
-from duels.study.reach import IN_SIGHT, SIZES, STAKES, Reach, find_reach, firm_levels, winner_levels
+from duels.study.stats.reach import IN_SIGHT, SIZES, STAKES, Reach, find_reach, firm_levels, winner_levels
 
 LEFT, RIGHT, TIE, BOTH_BAD = range(4)
 OUTCOME = {LEFT: 1.0, RIGHT: 0.0, TIE: 0.5, BOTH_BAD: 0.5}

@@ -13,11 +13,9 @@ from duels.judges import Answer
 from duels.judges.questions import as_judge
 from duels.judges.terminal import TerminalJudge
 from duels.storage.storage import Storage, Write
-from duels.study.budget import Limits
-from duels.study.judge_log import activity_of, follow
-from duels.study.ledger import Ledger
-from duels.study.repeatability import Repeatability, is_drawn
-from duels.study.run import Run
+from duels.study.judging.ledger import Ledger, Limits, activity_of, follow
+from duels.study.judging.run import Run
+from duels.study.voters.voter_tests import Repeatability, is_drawn
 
 SEED = 0  # of which 5, 10, 13, 17, 19, 35, 37, 44 and 46 are drawn of the first 50 duels
 PROMPTS = [f"prompt {n}" for n in range(60)]
@@ -254,7 +252,7 @@ def test_the_limit_is_kept_and_what_is_missing_is_repeated_by_the_next_run():
 
 def test_every_repeat_is_made_if_everything_is_asked(monkeypatch):
     """As in studies of many arms, where it is not looked for whether any question that is left can help."""
-    monkeypatch.setattr("duels.study.look.FEW_ARMS", 2)
+    monkeypatch.setattr("duels.study.state.look.FEW_ARMS", 2)
     judge = cyclic(3, 20, seed=1)
     result = duels.find_best(
         judge.outputs, lambda p, a, b: "tie", prompts=judge.prompts, storage=Storage("sqlite://"), about="new-items"

@@ -14,10 +14,9 @@ from duels.judges import Answer, JudgeError, retries
 from duels.judges.questions import Undo, as_judge
 from duels.storage.storage import Storage
 from duels.study import add_items
-from duels.study.budget import Limits
-from duels.study.ledger import Ledger
-from duels.study.repeatability import is_drawn
-from duels.study.run import Run, run_async
+from duels.study.judging.ledger import Ledger, Limits
+from duels.study.judging.run import Run, run_async
+from duels.study.voters.voter_tests import is_drawn
 
 ARMS = ("a", "bb", "ccc")
 PROMPTS = [f"prompt {n}" for n in range(20)]
@@ -159,7 +158,7 @@ def test_no_question_is_asked_twice_of_a_judge_that_cannot_decide(url, about, mo
 @pytest.mark.parametrize("about", ["these-answers", "new-items"])
 def test_with_many_arms_every_question_is_asked_once(url, about, monkeypatch):
     """Then it is not looked for whether any question that is left can help."""
-    monkeypatch.setattr("duels.study.look.FEW_ARMS", 2)
+    monkeypatch.setattr("duels.study.state.look.FEW_ARMS", 2)
     judge = Shorter()
     answers = lambda p, a, b: (judge(p, a, b), "skip" if p == PROMPTS[0] else "tie")[1]  # noqa: E731
     result = best(answers, url, about=about, prompts=PROMPTS, concurrency=5)
@@ -654,7 +653,7 @@ def test_on_an_existing_study_every_question_is_asked_before_it_ends(no_repeats,
 
     As in studies of many arms, it goes on though the answer that is skipped leaves no verdict in reach.
     """
-    monkeypatch.setattr("duels.study.look.FEW_ARMS", 2)
+    monkeypatch.setattr("duels.study.state.look.FEW_ARMS", 2)
     study = duels.create_study(["a", "b", "c"], storage="sqlite://", about="these-answers")
     add_items(study, [{"prompt": f"p{k}", "outputs": {arm: f"{arm}{k}" for arm in "abc"}} for k in range(4)])
     seen = Counter()
@@ -758,7 +757,7 @@ def test_retries_and_questions_share_the_limit():
 @pytest.fixture
 def hours(now, monkeypatch):
     """Let so many hours pass, for runs too."""
-    monkeypatch.setattr("duels.study.run.clock", lambda: now[0])
+    monkeypatch.setattr("duels.study.judging.run.clock", lambda: now[0])
 
     def later(count):
         now[0] += 3600 * count

@@ -8,13 +8,13 @@ from forecasts import CLEAR, KINDS, forecast, forecasts, live_forecasts, played,
 from scipy import integrate, special, stats
 
 from duels.policies.evidence import margin_level, winner_level
-from duels.study import standing as module
-from duels.study import verdict as verdicts
-from duels.study.catalogue import create_study
-from duels.study.certainty import log_closeness, log_mixture
-from duels.study.glance import glance
-from duels.study.standing import SPREADS, draw_strengths, standing
-from duels.study.tally import as_tally
+from duels.server.results_tab import glance
+from duels.study.create import create_study
+from duels.study.stats import forecast as module
+from duels.study.stats import verdict as verdicts
+from duels.study.stats.certainty import log_closeness, log_mixture
+from duels.study.stats.forecast import SPREADS, draw_strengths, standing
+from duels.study.stats.tally import as_tally
 
 
 def stand(wins, ties=None, confidence=0.95, margin=0.0, **more):

@@ -12,15 +12,15 @@ import duels
 from duels.engine import loop
 from duels.errors import Conflict, InvalidInput, PolicyError, StorageError, UnknownName
 from duels.policies import BUILT_IN
+from duels.server.results_tab import glance
 from duels.storage.batches import read_stored
 from duels.storage.storage import Storage
-from duels.study import log as live
-from duels.study.catalogue import create_study, delete_study, list_studies, load_study
-from duels.study.glance import glance
-from duels.study.history import History
+from duels.study import base as live
+from duels.study.create import create_study, delete_study, list_studies, load_study
 from duels.study.items import add_items
-from duels.study.leaderboard import format_share
-from duels.study.record import COLUMNS
+from duels.study.state.counts import COLUMNS
+from duels.study.state.live import History
+from duels.study.stats.leaderboard import format_share
 from duels.study.study import Study
 
 POLICIES = ["rucb", "rucb:variant=icml", "savage", "btm:gamma=1", "interleaved_filter", "random", "verdict"]
@@ -128,7 +128,7 @@ def test_an_answer_cut_off_the_end_shows_as_an_open_duel(url, tmp_path):
 
 def test_a_question_the_policy_would_not_ask_is_found(url, tmp_path):
     """A forger who mends the digests is caught by replaying the questions."""
-    from duels.study.record import chain_digest
+    from duels.study.state.counts import chain_digest
 
     study = create_study(list("abcdef"), "study", url)
     answer_all(study, 30)
@@ -467,7 +467,7 @@ def test_a_policy_that_cannot_be_compiled_goes_on_without(url, tmp_path, monkeyp
         "from duels.policies.random import *\nfrom duels.policies import random\n\n\n"
         "def select(state, params, t, rng):\n    return eval('0'), 1\n"
     )
-    monkeypatch.setattr("duels.study.player.INTERPRETED", {True: 0.0, False: 0.0})
+    monkeypatch.setattr("duels.study.state.policy_state.INTERPRETED", {True: 0.0, False: 0.0})
     study = create_study(list("abc"), "study", url, str(mine))
     for _ in range(5):
         study.tell(study.ask(), "a")
@@ -721,7 +721,7 @@ def test_a_damaged_snapshot_is_done_without(url, tmp_path, monkeypatch):
 
 
 def test_compiled_and_interpreted_studies_agree(url, tmp_path, monkeypatch):
-    from duels.study import player
+    from duels.study.state import policy_state as player
 
     asked = []
     for name, patience in (("slow", 1e9), ("fast", -1.0)):
@@ -739,7 +739,7 @@ def test_compiled_and_interpreted_studies_agree(url, tmp_path, monkeypatch):
 )
 def test_a_compiled_player_goes_through_the_interpreted_one_s_states(policy):
     """With eliminations, and with arrays that a policy makes in any order."""
-    from duels.study.player import Player
+    from duels.study.state.policy_state import Player
 
     matrix, none = duels.problem("linear:arms=4"), np.zeros(0, np.int64)
     for seed in range(1, 7):

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from synthetic_judges import JUDGES, Score, biased, clear, close, cyclic
 
-from duels.study.positions import Sides
+from duels.study.voters.voter_tests import Sides
 from duels.votes import items_of
 
 every_judge = pytest.mark.parametrize("name", JUDGES)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from duels.errors import InvalidInput
-from duels.study.tally import Tally, as_tally, count_met, estimates
+from duels.study.stats.tally import Tally, as_tally, count_met, estimates
 
 # a beat b 3 to 1 with 2 ties; a never met c; b lost to c 0 to 4; d is retired, beat a 5 to 0 and tied with c once.
 NAMES = ("a", "b", "c", "d")

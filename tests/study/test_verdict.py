@@ -12,13 +12,13 @@ from tallies import assert_adds_up, empty, refused, table, tallies, verdict_of
 
 import duels
 from duels.policies.evidence import BETS, evidence
-from duels.study.certainty import Certainty, certainly_beats, certainty_of
-from duels.study.exhausted import Exhausted
-from duels.study.history import History
-from duels.study.leaderboard import leaderboard, preferences
-from duels.study.reach import Reach
-from duels.study.tally import as_tally
-from duels.study.verdict import Answerers, Missing, Verdict, headline, verdict
+from duels.study.state.live import History
+from duels.study.stats.certainty import Certainty, certainly_beats, certainty_of
+from duels.study.stats.exhausted import Exhausted
+from duels.study.stats.leaderboard import leaderboard, preferences
+from duels.study.stats.reach import Reach
+from duels.study.stats.tally import as_tally
+from duels.study.stats.verdict import Answerers, Missing, Verdict, headline, verdict
 
 EITHER = pytest.mark.parametrize("test", ["independent answers", "comparisons made"])
 

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from tallies import assert_adds_up, refused, table, tallies, verdict_of
 
 from duels.policies.evidence import BETS, winner_level
-from duels.study.about import A_PERSON, COMPARISONS, INDEPENDENT, PAST_VOTES, UNKNOWN
-from duels.study.certainty import OnComparisons, certainly_beats, certainty_of
-from duels.study.intervals import interval
-from duels.study.leaderboard import leaderboard, preferences
-from duels.study.tally import Tally, as_tally
+from duels.study.stats.about import A_PERSON, COMPARISONS, INDEPENDENT, PAST_VOTES, UNKNOWN
+from duels.study.stats.certainty import OnComparisons, certainly_beats, certainty_of
+from duels.study.stats.leaderboard import leaderboard, preferences
+from duels.study.stats.tally import Tally, as_tally, interval
 
 FIRST = (A_PERSON, UNKNOWN, PAST_VOTES)
 verdict = functools.partial(verdict_of, strength="comparisons made")

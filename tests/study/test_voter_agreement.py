@@ -12,12 +12,10 @@ import pytest
 
 import duels
 from duels.errors import InvalidInput, UnknownName
-from duels.study import agreement as kappas
-from duels.study import positions, voter_agreement, voter_tests
-from duels.study.agreement import Alpha, agreements, krippendorff
-from duels.study.positions import LEVEL, side_p_values
-from duels.study.shared_questions import Answers
-from duels.study.voter_tests import compare, holm
+from duels.study.voters import agreement, voter_tests
+from duels.study.voters import agreement as kappas
+from duels.study.voters.agreement import Alpha, Answers, agreements, krippendorff
+from duels.study.voters.voter_tests import LEVEL, compare, holm, side_p_values
 
 
 def literal_alpha(units):
@@ -188,7 +186,7 @@ def at_random(rng, skills, questions=60, each=5):
     choice = (rng.random(len(voter)) > np.array(skills)[voter]).astype(np.int64)
     question = np.repeat(np.arange(questions), each)
     answers = Answers(tuple(map(str, range(len(skills)))), voter, question, choice, choice, np.ones_like(voter))
-    return {one.voter for one in voter_agreement._voters(answers, answers, answers, True) if one.at_random}
+    return {one.voter for one in agreement._voters(answers, answers, answers, True) if one.at_random}
 
 
 def test_false_alarms_about_answers_at_random(monkeypatch):
@@ -418,7 +416,7 @@ def test_the_examples():
     assert all(one.attempted for one in found)
 
 
-MODULES = (kappas, positions, voter_tests, voter_agreement)
+MODULES = (kappas, voter_tests, voter_tests, agreement)
 
 
 def test_sides_that_no_coin_decided_are_not_tested():

@@ -4,8 +4,8 @@ import pytest
 
 from duels.errors import InvalidInput
 from duels.storage.storage import Storage
-from duels.study import log
-from duels.study.catalogue import create_study, load_study
+from duels.study import base
+from duels.study.create import create_study, load_study
 from duels.study.voter_settings import VoterSettings, change_voter_settings, voter_settings
 
 
@@ -80,7 +80,7 @@ def test_a_study_goes_on_after_its_winner_if_that_is_wanted(study, tmp_path):
 
 
 def test_a_snapshot_has_the_goal(study, tmp_path, monkeypatch):
-    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr(base, "SNAPSHOT_EVERY", 20)
     study.set_after("rank")
     beat_all(study, times=30)
     study.storage.close()

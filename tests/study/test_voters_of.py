@@ -12,20 +12,19 @@ from scipy.stats import norm
 
 import duels
 from duels.errors import InvalidInput
-from duels.study import log
-from duels.study.answers import AnswerLog
+from duels.study import base
+from duels.study.answers.table import AnswerLog
 from duels.study.items import add_items
-from duels.study.positions import is_biased_together
 from duels.study.study import Study
-from duels.study.voter_tests import LEVEL, SUSPECT, compare, shares_of
-from duels.study.voters import Voters, order_voters, remarks_of, rows_of, summary_of, voters_of
+from duels.study.voters.report import Voters, order_voters, remarks_of, rows_of, summary_of, voters_of
+from duels.study.voters.voter_tests import LEVEL, SUSPECT, compare, is_biased_together, shares_of
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """A clock that stands still until it is moved."""
     now = [1_750_000_000.0]
-    monkeypatch.setattr(log, "clock", lambda: now[0])
+    monkeypatch.setattr(base, "clock", lambda: now[0])
     return now
 
 

@@ -8,12 +8,13 @@ import pytest
 
 from duels.files import pack_arrays
 from duels.policies import policy
-from duels.storage import registry
+from duels.server import child_process
+from duels.storage import storage as registry
 from duels.storage.storage import NotReady
-from duels.study import log, worker
-from duels.study.catalogue import create_study, load_study
-from duels.study.history import FEW, History
-from duels.study.player import Player
+from duels.study import base
+from duels.study.create import create_study, load_study
+from duels.study.state.live import FEW, History
+from duels.study.state.policy_state import Player
 
 SOON = 20  # seconds; what waits for the slow study would wait for ever
 
@@ -64,7 +65,7 @@ def slowly(threads, slow, work, other):
 
 
 def test_compiling_keeps_nobody_waiting(url, threads, monkeypatch):
-    monkeypatch.setattr("duels.study.player.INTERPRETED", {True: -1.0, False: -1.0})
+    monkeypatch.setattr("duels.study.state.policy_state.INTERPRETED", {True: -1.0, False: -1.0})
     study, other = create_study(list("abc"), "study", url), create_study(list("abc"), "other", url)
     other.ask()  # compiled from here on
     slow = Slow(Player.compile)
@@ -84,7 +85,7 @@ def test_taking_in_many_answers_keeps_nobody_waiting(url, threads, monkeypatch):
 
 
 def test_a_snapshot_is_read_while_others_go_on(url, threads, monkeypatch):
-    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 2)
+    monkeypatch.setattr(base, "SNAPSHOT_EVERY", 2)
     create_study(list("abc"), "study", url).import_votes(past(10))
     create_study(list("abc"), "other", url)
     registry._storages.pop(url).close()
@@ -96,13 +97,13 @@ def test_a_snapshot_is_read_while_others_go_on(url, threads, monkeypatch):
 
 def test_a_snapshot_is_written_while_others_go_on(url, threads, monkeypatch):
     study, other = create_study(list("abc"), "study", url), create_study(list("abc"), "other", url)
-    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 2)
+    monkeypatch.setattr(base, "SNAPSHOT_EVERY", 2)
     slow = Slow(pack_arrays)
     packed = past(10)
     study.import_votes(packed[:2])
     study.storage._background.submit(lambda: None).result(60)
-    monkeypatch.setattr("duels.study.history.packed_arrays", slow)
-    study.storage.write(log.Write(lambda connection: study.storage.after_commit(study._save)))
+    monkeypatch.setattr("duels.study.state.live.packed_arrays", slow)
+    study.storage.write(base.Write(lambda connection: study.storage.after_commit(study._save)))
     assert slow.begun.wait(SOON)
     try:
         others_go_on(other, threads)
@@ -118,7 +119,7 @@ def test_a_long_log_is_loaded_in_pages(url, monkeypatch):
     expected = study.tally().wins.tolist()
     registry._storages.pop(url).close()
     study, other, turns = load_study("study", url), load_study("other", url), []
-    monkeypatch.setattr(log, "PAGE", 5)
+    monkeypatch.setattr(base, "PAGE", 5)
 
     def between():
         assert not study.storage.lock._is_owned()
@@ -243,12 +244,12 @@ def test_a_study_that_a_commit_needs_stays_in_memory(url):
         assert set(storage.histories) == {study.id for study in studies}
         return values
 
-    storage.write(log.Write(operation))
+    storage.write(base.Write(operation))
     assert [study.check() for study in studies] == [4, 3]
 
 
 def test_a_snapshot_of_a_database_that_was_replaced_meanwhile_is_not_used(url, monkeypatch):
-    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 2)
+    monkeypatch.setattr(base, "SNAPSHOT_EVERY", 2)
     create_study(list("abc"), "study", url).import_votes(past(10))
     registry._storages.pop(url).close()
     study, restore, seen = load_study("study", url), History.restore, []
@@ -288,12 +289,12 @@ def test_large_imports_are_loaded_one_at_a_time_and_get_a_snapshot(url, monkeypa
         study.import_votes(past(20))
     registry._storages.pop(url).close()
     study, pauses = load_study("study", url), []
-    monkeypatch.setattr(log, "VOTES", 10)
+    monkeypatch.setattr(base, "VOTES", 10)
     monkeypatch.setattr(NotReady, "prepare", lambda slow: pauses.append(slow.study))
     assert study.tally().wins.sum() == 60
     assert len(pauses) == 2
     monkeypatch.undo()
-    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 70)
+    monkeypatch.setattr(base, "SNAPSHOT_EVERY", 70)
     study.import_votes(past(20))  # 80 votes and 5 events
     study.storage._background.submit(lambda: None).result(60)
     registry._storages.pop(url).close()
@@ -303,11 +304,11 @@ def test_large_imports_are_loaded_one_at_a_time_and_get_a_snapshot(url, monkeypa
 @pytest.mark.parametrize(("switch", "compiles"), [("", True), ("0", True), ("1", False)])
 def test_where_numba_is_turned_off_nothing_waits_for_it(monkeypatch, switch, compiles):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", switch)
-    monkeypatch.setattr(worker, "_compiled", set())
+    monkeypatch.setattr(child_process, "_compiled", set())
     tasks = []
-    monkeypatch.setattr(worker.POLICIES, "run", lambda *task: tasks.append(task))
-    worker.compile_policy(policy("rucb"))
-    assert tasks == ([(worker.fill_cache, "rucb")] if compiles else [])
+    monkeypatch.setattr(child_process.POLICIES, "run", lambda *task: tasks.append(task))
+    child_process.compile_policy(policy("rucb"))
+    assert tasks == ([(child_process.fill_cache, "rucb")] if compiles else [])
     player = Player(policy("rucb"), 300, None, 0)
     assert player.wants_compiling(at_once=True) == compiles
     assert player.look_ahead(np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -9,7 +9,7 @@ import pytest
 
 import duels
 from duels.errors import InvalidInput, UnknownName
-from duels.study.analysis import tally_of
+from duels.study.analyze import tally_of
 from duels.votes import read_votes
 
 

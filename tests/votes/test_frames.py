@@ -9,8 +9,8 @@ import pytest
 
 import duels
 from duels.errors import InvalidInput
-from duels.study.analysis import tally_of
-from duels.votes import count_votes, frames, read_votes
+from duels.study.analyze import tally_of
+from duels.votes import count_votes, parse_columns, read_votes
 
 WORDS = [
     "left",
@@ -73,7 +73,7 @@ def only_columns(monkeypatch):
     def refuse(*arguments):
         raise AssertionError("read row by row")
 
-    monkeypatch.setattr(frames, "votes_of_rows", refuse)
+    monkeypatch.setattr(parse_columns, "votes_of_rows", refuse)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -216,8 +216,8 @@ def test_files_that_are_no_parquet(tmp_path):
 def test_only_needed_columns_are_read():
     """Conversations are most of an arena's file."""
     frame = pl.DataFrame(random_table(5)).with_columns(pl.lit("x" * 1000).alias("conversation"))
-    table = frames.frame_table("votes", frame.lazy())
-    chosen = frames._select_columns(table, {"left": 0, "right": 1, "winner": 2, "voter": 3}, ["length"])
+    table = parse_columns.frame_table("votes", frame.lazy())
+    chosen = parse_columns._select_columns(table, {"left": 0, "right": 1, "winner": 2, "voter": 3}, ["length"])
     assert chosen.collect_schema().names() == ["voter", "left", "right", "winner", "extra 0"]
 
 
@@ -226,7 +226,7 @@ CSV_LINES = ["left,right,winner,voter", "a,b,left,ann", "b,c,tie,", "a,c, right 
 
 def by_rows(text, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("duels.votes.files.simple_csv", lambda *arguments: None)
+        patch.setattr("duels.votes.read_votes.simple_csv", lambda *arguments: None)
         return read_votes(text.encode())
 
 
@@ -243,8 +243,8 @@ def by_rows(text, monkeypatch):
 )
 def test_simple_csv_is_read_by_columns(monkeypatch, text):
     expected = by_rows(text, monkeypatch)
-    monkeypatch.setattr("duels.votes.files.votes_of_rows", None)
-    monkeypatch.setattr(frames, "votes_of_rows", None)
+    monkeypatch.setattr("duels.votes.read_votes.votes_of_rows", None)
+    monkeypatch.setattr(parse_columns, "votes_of_rows", None)
     same(read_votes(text.encode()), expected)
 
 

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from tallies import refused
 
 from duels.errors import InvalidInput, UnknownName
-from duels.study.catalogue import create_study
+from duels.study.create import create_study
 from duels.study.items import add_items
-from duels.votes import item_files, items_of, read_items
-from duels.votes.item_files import Item, Output
+from duels.votes import items_of, read_items
+from duels.votes import read_items as item_files
+from duels.votes.read_items import Item, Output
 
 TWO = [
     Item("2 + 2?", {"gpt": Output("text", "4"), "llama": Output("text", "four")}),

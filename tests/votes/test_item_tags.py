@@ -9,7 +9,7 @@ import pytest
 
 from duels.errors import InvalidInput
 from duels.votes import read_items
-from duels.votes.item_tags import tags_of
+from duels.votes.item_tables import tags_of
 
 
 def tags(source):

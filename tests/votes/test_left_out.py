@@ -9,7 +9,7 @@ import pytest
 
 import duels
 from duels.errors import InvalidInput, UnknownName
-from duels.votes import count_votes, frames, read_votes
+from duels.votes import count_votes, parse_columns, read_votes
 from duels.votes.votes import RowList
 
 HEAD = "left,right,winner,voter,time"
@@ -111,7 +111,7 @@ def test_rows_in_parquet_are_left_out_by_columns(monkeypatch):
     def refuse(*arguments):
         raise AssertionError("read row by row")
 
-    monkeypatch.setattr(frames, "votes_of_rows", refuse)
+    monkeypatch.setattr(parse_columns, "votes_of_rows", refuse)
     for kind in ("csv", "parquet", "frame"):
         assert read_votes(sources(ROWS)[kind], on_error="skip").unread.count == 3
 

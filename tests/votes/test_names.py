@@ -7,7 +7,7 @@ import pytest
 from duels.errors import Conflict, InvalidInput
 from duels.server.keys import make_key
 from duels.storage.storage import Storage
-from duels.study.catalogue import create_study, delete_study, list_studies, load_study
+from duels.study.create import create_study, delete_study, list_studies, load_study
 from duels.study.items import add_items, list_items
 from duels.votes.names import arm_names, compose, label, place_of, study_name, voter_name
 

@@ -18,10 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duels.errors import InvalidInput, UnknownName
-from duels.study import analysis
-from duels.study.analysis import analyze, tally_of
-from duels.votes import Vote, read_votes, write_votes, written
-from duels.votes import files as module
+from duels.study import analyze as analysis
+from duels.study.analyze import analyze, tally_of
+from duels.votes import Vote, read_votes, write_votes
+from duels.votes import read_votes as module
+from duels.votes import write_votes as written
 from duels.votes.names import voter_name
 
 REAL = "votes/llmfao-crowd.csv.gz"

@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 
 from duels.errors import InvalidInput
-from duels.study.catalogue import create_study
+from duels.study.create import create_study
 from duels.study.items import add_items, clear_items
 from duels.votes import read_votes, write_votes
-from duels.votes.written import trl_pairs
+from duels.votes.write_votes import trl_pairs
 
 ROWS = [
     {"left": "a,b", "right": "=1+1", "winner": "left", "voter": "v", "time": "2025-01-31T12:00:00.5Z", "duel": "7"},

@@ -13,7 +13,7 @@ from .live import LEADERBOARD_COLUMNS, STORAGE, StorageOption
 from .printing import About, ConfidenceOption, Format, FormatOption, print_rows, print_text
 
 if TYPE_CHECKING:
-    from ..study.outcome import RunResult
+    from ..study.judging.result import RunResult
 
 NO_WINNER = 3  # exit code
 
@@ -110,7 +110,7 @@ def judge(
     from ..judges import command as program
     from ..judges import openai as language_model
     from ..judges import terminal
-    from ..study.best import find_best
+    from ..study.judging.find_best import find_best
 
     asked: Any
     if openai is not None:

@@ -33,7 +33,7 @@ from .printing import (
 )
 
 if TYPE_CHECKING:
-    from ..continuous.tuning import Tuning
+    from ..continuous.tuning.study import Tuning
     from ..study.study import Study
     from ..votes.votes import Votes
 
@@ -91,8 +91,8 @@ def create_study(
     format: FormatOption = Format.table,
 ) -> None:
     """Create a study: which of these is best?"""
-    from ..study.catalogue import create_study as create
-    from ..study.log import clock
+    from ..study.base import clock
+    from ..study.create import create_study as create
 
     names = list(arms or [])
     if arms_file is not None:
@@ -127,7 +127,7 @@ def create_study(
 
 def studies(storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
     """List the studies of a storage."""
-    from ..study.catalogue import list_studies
+    from ..study.create import list_studies
 
     rows = [info._asdict() for info in list_studies(storage)]
     some = [one for one in ("damaged", "parameters") if any(row[one] for row in rows)]
@@ -142,8 +142,8 @@ def delete_study(
     format: FormatOption = Format.table,
 ) -> None:
     """Delete a study with all its answers. This cannot be undone."""
-    from ..study.catalogue import delete_study as delete
-    from ..study.catalogue import list_studies
+    from ..study.create import delete_study as delete
+    from ..study.create import list_studies
 
     found = {info.name: info for info in list_studies(storage)}
     if study in found and not yes:
@@ -163,7 +163,7 @@ def add_arm(
     format: FormatOption = Format.table,
 ) -> None:
     """Add arms while the study runs."""
-    from ..study.catalogue import load_study
+    from ..study.create import load_study
 
     one = load_study(study, storage)
     for name in arm:
@@ -175,7 +175,7 @@ def retire_arm(
     study: StudyArgument, arm: ArmArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table
 ) -> None:
     """Retire an arm; its answers are kept."""
-    from ..study.catalogue import load_study
+    from ..study.create import load_study
 
     one = load_study(study, storage)
     one.retire_arm(arm)
@@ -191,7 +191,7 @@ def ask(
     format: FormatOption = Format.table,
 ) -> None:
     """Ask for the next duel."""
-    from ..study.catalogue import load_study
+    from ..study.create import load_study
 
     if (tuning := _load_tuning(study, storage)) is not None:
         from .tuning import print_duels
@@ -212,7 +212,7 @@ def allocate(
     format: FormatOption = Format.table,
 ) -> None:
     """Show how often to ask each pair, for systems that decide by the batch."""
-    from ..study.catalogue import load_study
+    from ..study.create import load_study
 
     rows = [row._asdict() for row in load_study(study, storage).allocate(number("n", n))]
     print_rows(rows, format, ALLOCATION_COLUMNS)
@@ -220,7 +220,7 @@ def allocate(
 
 def open_duels(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
     """List the duels without an answer."""
-    from ..study.catalogue import load_study
+    from ..study.create import load_study
 
     none = f"no duel of {study!r} is open. Ask for one: duels ask {shlex.quote(study)}"
     if (tuning := _load_tuning(study, storage)) is not None:
@@ -280,7 +280,7 @@ def leaderboard(
     format: FormatOption = Format.table,
 ) -> None:
     """Show the arms, best first."""
-    from ..study.catalogue import load_study
+    from ..study.create import load_study
 
     found = load_study(study, storage).ranked_leaderboard(confidence)
     met = any(row.answers for row in found.rows)  # before the first answer there are no ranks
@@ -302,7 +302,7 @@ def verdict(
     format: FormatOption = Format.table,
 ) -> None:
     """Print the verdict: the winner, or what is still undecided."""
-    from ..study.catalogue import load_study
+    from ..study.create import load_study
 
     one = load_study(study, storage)
     found = one.verdict(confidence, margin)
@@ -319,7 +319,7 @@ def verdict(
 
 def standing(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
     """Estimate each arm's chance to be the best, and how many more answers are needed."""
-    from ..study.catalogue import load_study
+    from ..study.create import load_study
 
     found = load_study(study, storage).standing()
     if format is Format.json:
@@ -332,7 +332,7 @@ def standing(study: StudyArgument, storage: StorageOption = STORAGE, format: For
 
 def ranking(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
     """Show the order of the arms, and which ranks are certain."""
-    from ..study.catalogue import load_study
+    from ..study.create import load_study
 
     rows = [row._asdict() for row in load_study(study, storage).ranking()]
     print_rows(rows, format, RANKING_COLUMNS)
@@ -359,8 +359,8 @@ def import_votes(
 ) -> None:
     """Import past votes into a study. If a row has an error, nothing is imported, unless such rows are skipped."""
     from ..engine.progress import show_working
-    from ..study.paths import find_paths_in
-    from ..votes.files import read_votes
+    from ..study.stats.paths import find_paths_in
+    from ..votes.read_votes import read_votes
 
     reading, steps = read_options(roles, on_error, without), None if horizon is None else number("horizon", horizon)
     if again and new and not create:
@@ -407,8 +407,8 @@ def export(
     format: FormatOption = Format.table,
 ) -> None:
     """Write the answers of a study to a file."""
-    from ..study.catalogue import load_study
-    from ..votes.written import trl_pairs, write_votes
+    from ..study.create import load_study
+    from ..votes.write_votes import trl_pairs, write_votes
 
     left_out = ""
     if (tuning := _load_tuning(study, storage)) is not None:
@@ -431,14 +431,14 @@ def export(
 
 def _load(study: str, storage: str) -> "Study | Tuning":
     """Load a study of any kind."""
-    from ..study.catalogue import load_study
+    from ..study.create import load_study
 
     return _load_tuning(study, storage) or load_study(study, storage)
 
 
 def _load_tuning(study: str, storage: str) -> "Tuning | None":
     """The study, if there is one of that name that tunes parameters."""
-    from ..study.catalogue import find_row
+    from ..study.create import find_row
 
     try:
         store, row = find_row(study, storage)
@@ -446,7 +446,7 @@ def _load_tuning(study: str, storage: str) -> "Tuning | None":
         return None
     if not row.is_tuning:
         return None
-    from ..continuous.tuning import Tuning  # takes a while to load
+    from ..continuous.tuning.study import Tuning  # takes a while to load
 
     return Tuning(store, row)
 
@@ -481,9 +481,8 @@ def where(storage: str) -> str:
 def _add_to(votes: "Votes", study: str, storage: str, again: bool, new: bool) -> int:
     """Import votes into an existing study; refuse votes that it already has, unless `again`, or leave them out."""
     from ..storage.batches import pack
-    from ..study.catalogue import load_study
-    from ..study.duplicates import find_known_votes, was_imported, without
-    from ..study.past_votes import UnknownArms
+    from ..study.answers.past_votes import UnknownArms, find_known_votes, was_imported, without
+    from ..study.create import load_study
     from ..votes.names import name_imported
 
     try:
@@ -534,8 +533,8 @@ def already_there(some: str, known: int, study: str, sides: str) -> InvalidInput
 def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, horizon: int | None) -> int:
     """Create a study with the arms of the votes, and import them; after an error the study is deleted again."""
     from ..storage.batches import pack
-    from ..study.catalogue import create_study as create
-    from ..study.catalogue import delete_study as delete
+    from ..study.create import create_study as create
+    from ..study.create import delete_study as delete
     from ..votes.names import name_imported
 
     if not len(votes):

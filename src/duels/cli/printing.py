@@ -21,7 +21,7 @@ from ..files import latex_table, markdown_table, safe_cell
 from ..policies import display_name
 
 if TYPE_CHECKING:
-    from ..votes.files import Reading
+    from ..votes.read_votes import Reading
 
 
 class Interrupted(DuelsError):

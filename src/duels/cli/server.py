@@ -78,7 +78,7 @@ def create_token(
     """Create a token. It is shown only once."""
     from ..server.keys import make_key
     from ..storage.changes import COMMAND_LINE, note_change
-    from ..storage.registry import open_storage
+    from ..storage.storage import open_storage
 
     if kind not in ("api", "admin"):
         raise InvalidInput(f"--kind is {kind!r}: expected api or admin")
@@ -93,7 +93,7 @@ def create_token(
 def list_tokens(storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
     """List the tokens, without their secrets."""
     from ..server.keys import list_keys
-    from ..storage.registry import find_storage
+    from ..storage.storage import find_storage
     from ..study.duels import iso_time
 
     store = find_storage(storage)
@@ -128,7 +128,7 @@ def revoke_token(
     """Revoke a token and the sessions that were opened with it."""
     from ..server.keys import list_keys, revoke_key
     from ..storage.changes import COMMAND_LINE, note_change
-    from ..storage.registry import find_storage
+    from ..storage.storage import find_storage
 
     kinds = ("admin", "api")
     store = find_storage(storage)

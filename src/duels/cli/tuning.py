@@ -15,9 +15,9 @@ from .live import STORAGE, StorageOption, StudyArgument, already_there, say, whe
 from .printing import Format, FormatOption, Interrupted, SeedOption, number, print_record, print_rows, print_text
 
 if TYPE_CHECKING:
-    from ..continuous.advice import Best
-    from ..continuous.judged import TuningResult
-    from ..continuous.tuning import Tuning, TuningDuel
+    from ..continuous.tuning.judged import TuningResult
+    from ..continuous.tuning.result import Best
+    from ..continuous.tuning.study import Tuning, TuningDuel
 
 
 SpaceArgument = Annotated[str, typer.Argument(metavar="SPACE", help="The parameters: a .toml or .json file.")]
@@ -55,9 +55,9 @@ def tune(
 
     The same command continues a study that has stopped.
     """
-    from ..continuous.judged import tune as run
-    from ..continuous.judged import tuning_name
-    from ..continuous.space_files import read_space
+    from ..continuous.space import read_space
+    from ..continuous.tuning.judged import tune as run
+    from ..continuous.tuning.judged import tuning_name
     from ..judges import command as program
     from ..judges import terminal
 
@@ -108,10 +108,10 @@ def create_tuning(
     format: FormatOption = Format.table,
 ) -> None:
     """Create a tuning study: which parameter setting do people prefer?"""
-    from ..continuous.catalogue import create_tuning as create
-    from ..continuous.space_files import read_space
-    from ..continuous.templates import check_template, find_unused, has_script
-    from ..study.log import clock
+    from ..continuous.space import read_space
+    from ..continuous.tuning.create import create_tuning as create
+    from ..continuous.tuning.templates import check_template, find_unused, has_script
+    from ..study.base import clock
 
     found, luck, before = read_space(space), number("seed", seed), clock()
     if scripts and template is None:
@@ -150,8 +150,8 @@ def template(
     format: FormatOption = Format.table,
 ) -> None:
     """Show or set the HTML page on which voters of a tuning study see a setting."""
-    from ..continuous.catalogue import load_tuning
-    from ..continuous.templates import find_unused
+    from ..continuous.tuning.create import load_tuning
+    from ..continuous.tuning.templates import find_unused
     from ..study.items import allow_scripts, scripts_allowed
 
     one = load_tuning(study, storage)
@@ -185,7 +185,7 @@ def _warn_of(unused: list[str]) -> None:
 
 def _page(file: Path) -> str:
     """The text of a file with a page."""
-    from ..continuous.templates import MOST
+    from ..continuous.tuning.templates import MOST
 
     try:
         with file.open(encoding="utf-8") as opened:
@@ -196,7 +196,7 @@ def _page(file: Path) -> str:
 
 def best(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
     """Show the best setting of a tuning study so far."""
-    from ..continuous.catalogue import load_tuning
+    from ..continuous.tuning.create import load_tuning
 
     _print_best(load_tuning(study, storage).best, format)
 
@@ -223,7 +223,7 @@ def _print_best(found: "Best", format: Format) -> None:
 
 def _format_value(value: object, format: Format) -> object:
     """A setting as a format has it: as JSON in CSV, as text in tables; in papers, numbers have three digits."""
-    from ..continuous.advice import setting_text
+    from ..continuous.tuning.result import setting_text
 
     if not isinstance(value, dict):
         return round(value, 3) if isinstance(value, float) and format.is_paper else value
@@ -249,7 +249,7 @@ def sides_of(duel: Any, format: Format) -> dict[str, object]:
 
 def export_duels(study: "Tuning", out: str, form: str) -> int:
     """Write the answers of a tuning study to a file; returns how many there are."""
-    from ..continuous.past_duels import write_duels
+    from ..continuous.tuning.files import write_duels
 
     if form != "duels":
         raise InvalidInput(f"--form is {form!r}, and study {study.name!r} tunes parameters: leave --form out")
@@ -261,7 +261,7 @@ def import_duels(study: "Tuning", file: str, again: bool, new: bool) -> int:
 
     Duels that the study already has are refused, counted twice if `again`, or left out if `new`.
     """
-    from ..continuous.past_duels import check_duels, find_known_duels, parse_duels, read_duels
+    from ..continuous.tuning.files import check_duels, find_known_duels, parse_duels, read_duels
 
     if file == "-":
         found = parse_duels(sys.stdin.buffer.read(), study.space, "standard input")

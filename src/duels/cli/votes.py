@@ -42,7 +42,7 @@ def analyze(
     format: FormatOption = Format.table,
 ) -> None:
     """Analyze past votes: the arms, best first, and the verdict."""
-    from ..study.analysis import analyze
+    from ..study.analyze import analyze
 
     found = analyze(file, confidence=confidence, margin=margin, **read_options(roles, on_error, without))
     rows = [row._asdict() for row in found.leaderboard]
@@ -107,7 +107,7 @@ def ratings(
     from ..rating.overviews import category_ranks, ratings_over_time, win_rates
     from ..rating.table import ratings as rate
     from ..rating.table import read_rated
-    from ..votes.files import read_votes
+    from ..votes.read_votes import read_votes
 
     chosen_tables = {"--by": by, "--category": category, "--every": every, "--pairs": pairs}
     if len(given := [option for option, value in chosen_tables.items() if value]) > 1:
@@ -222,7 +222,7 @@ def agreement(
     format: FormatOption = Format.table,
 ) -> None:
     """Measure inter-voter agreement; flag voters with position bias, random answers or a favorite arm."""
-    from ..study.voter_agreement import agreement
+    from ..study.voters.agreement import agreement
 
     found = agreement(file, question=question or None, **read_options(roles, on_error, without))
     if format is Format.json:

@@ -5,14 +5,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import InvalidInput, format_count
-from ..study.about import About
-from ..study.catalogue import LEASE, StudyInfo
+from ..study.create import LEASE, StudyInfo
+from ..study.stats.about import About
 from .connection import Again, Connection, Json, quote_path, row_of
-from .remote import ROOT
-from .studies import RemoteStudy
+from .studies import ROOT, RemoteStudy
 
 if TYPE_CHECKING:
-    from ..continuous.spaces import Space
+    from ..continuous.space import Space
     from .tunings import RemoteTuning
 
 
@@ -121,8 +120,8 @@ class Client(Connection):
             >>> study.ask().left  # doctest: +SKIP
             {'temperature': 0.731204, 'style': 'warm'}
         """
-        from ..continuous.spaces import space as checked_space
-        from ..continuous.templates import check_template
+        from ..continuous.space import space as checked_space
+        from ..continuous.tuning.templates import check_template
         from .tunings import RemoteTuning  # takes a while to load
 
         found = checked_space(space)

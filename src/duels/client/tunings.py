@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..checks import check_int
-from ..continuous.advice import Best
-from ..continuous.past_duels import PastDuel, check_duels, rows_of
-from ..continuous.spaces import Space
-from ..continuous.spaces import space as checked_space
-from ..continuous.templates import check_template, render
-from ..continuous.tuning import TuningDuel
+from ..continuous.space import Space
+from ..continuous.space import space as checked_space
+from ..continuous.tuning.files import PastDuel, check_duels, rows_of
+from ..continuous.tuning.result import Best
+from ..continuous.tuning.study import TuningDuel
+from ..continuous.tuning.templates import check_template, render
 from .connection import Again, Connection, Json, row_of
-from .remote import Remote
+from .studies import Remote
 
 if TYPE_CHECKING:
     import polars as pl

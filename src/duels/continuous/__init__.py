@@ -59,15 +59,15 @@ _HOMES = {
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
-    from .advice import Best
-    from .catalogue import create_tuning, load_tuning
     from .functions import find_function, list_functions
-    from .judged import TuningResult, tune, tune_async
-    from .model import Answers, Hyperparameters, Model, fit_hyperparameters
+    from .model.model import Answers, Hyperparameters, Model, fit_hyperparameters
     from .policies import Policy, policy
+    from .policies.context import History, Memory, Situation
     from .simulation import simulate_continuous
-    from .situation import History, Memory, Situation
-    from .spaces import Category, Number, Space, space
-    from .tuning import Tuning, TuningDuel
+    from .space import Category, Number, Space, space
+    from .tuning.create import create_tuning, load_tuning
+    from .tuning.judged import TuningResult, tune, tune_async
+    from .tuning.result import Best
+    from .tuning.study import Tuning, TuningDuel
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

@@ -21,9 +21,7 @@ with needs_extra("plots", "drawing figures"):
     )
     from .pair_interval import interval_points, intervals, tail_points
     from .quantiles import quantile_points, regret_quantiles
-    from .rated_arms import rating_points, ratings
-    from .rated_pairs import duel_counts, win_rates
-    from .ratings_in_time import ratings_over_time
+    from .ratings import duel_counts, rating_points, ratings, ratings_over_time, win_rates
     from .rucb_state import state, state_points
     from .simple_regrets import simple_regret, simple_regret_points
     from .subset_assumptions import condorcet_points, condorcet_probability

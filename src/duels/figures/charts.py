@@ -14,8 +14,7 @@ import polars as pl
 
 from ..errors import InvalidInput, hundredths, percent, shorten
 from ..files import atomic_write
-from .fonts import with_font
-from .look import PLAIN, AxisLook, Style
+from .look import PLAIN, AxisLook, Style, with_font
 
 Drawn = TypeVar("Drawn", bound=alt.TopLevelMixin)  # any kind of chart
 Options = dict[str, Any]  # keyword arguments of Altair's classes

@@ -18,5 +18,5 @@ __all__ = ["Answer", "Image", "JudgeError", "Question", "assert_not_worse", "com
 
 def __getattr__(name: str) -> Any:
     if name == "assert_not_worse":  # for tests it is found here, though it needs a study
-        return importlib.import_module("duels.study.best").assert_not_worse
+        return importlib.import_module("duels.study.judging.find_best").assert_not_worse
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

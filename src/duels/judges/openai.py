@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InvalidInput, shorten
 from .arguments import check_timeout, is_number
 from .questions import NOTE, Answer, JudgeError, clean
-from .verdicts import Template, template_of, verdict_of
+from .replies import Template, template_of, verdict_of
 
 if TYPE_CHECKING:
     import httpx2

@@ -20,8 +20,8 @@ from .. import provenance
 from ..engine.progress import bar
 from ..errors import InvalidInput, format_count, needs_extra
 from ..figures.charts import as_json, draw_svg
-from ..figures.fonts import font_face, with_font
 from ..figures.listing import FIGURES, Figure, Subject, Table, results_figures
+from ..figures.look import font_face, with_font
 from ..files import atomic_write
 from ..preference import PreferenceMatrix
 from ..results import Results

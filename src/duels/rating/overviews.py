@@ -1,23 +1,56 @@
-"""Overviews of many ratings: predicted win rates of pairs, ranks by category, and ratings over time."""
+"""A data frame that says how its numbers are to be read.
+
+Overviews of many ratings: predicted win rates of pairs, ranks by category, and ratings over time.
+"""
 
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
+import polars as pl
 
 from ..errors import InvalidInput, UnknownName
-from ..votes.files import Reading, VoteSource, read_votes
+from ..votes.read_votes import Reading, VoteSource, read_votes
 from ..votes.votes import NEVER, Votes
-from .counts import sigmoid
-from .covariates import Covariate, columns_of, covariate_columns
+from .counts import Covariate, columns_of, covariate_columns, sigmoid
 from .table import HasTally, ratings
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from .noted_frame import NotedFrame
+
+class NotedFrame(pl.DataFrame):
+    """A polars data frame with notes, which are printed below it.
+
+    What is computed from it, such as a filtered frame, has no notes.
+
+    Attributes:
+        notes: Sentences on how its numbers are to be read.
+    """
+
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def with_notes(cls, frame: pl.DataFrame, notes: Iterable[str]) -> Self:
+        """Return a frame with notes."""
+        noted = cls(frame)
+        noted.notes = tuple(notes)
+        return noted
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *self.notes])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self, *args: Any, **options: Any) -> str:
+        import html
+
+        table = super()._repr_html_(*args, **options)
+        return "".join([table, *(f"<p>{html.escape(note)}</p>" for note in self.notes)])
+
 
 PERIODS = {"day": "1d", "week": "1w", "month": "1mo", "quarter": "1q", "year": "1y"}
 OVERALL = "overall"
@@ -196,6 +229,5 @@ def _rank(name: str) -> "pl.Expr":
 
 
 def _add_notes(table: "pl.DataFrame", notes: Iterable[str]) -> "NotedFrame":
-    from .noted_frame import NotedFrame
 
     return NotedFrame.with_notes(table, dict.fromkeys(notes))

@@ -9,19 +9,33 @@ import numpy as np
 
 from ..checks import check_int
 from ..errors import InvalidInput, UnknownName, format_count, shorten
-from ..votes.files import Reading, VoteSource, count_votes, read_votes
+from ..votes.read_votes import Reading, VoteSource, count_votes, read_votes
 from ..votes.votes import Votes
 from . import bradley_terry, rao_kupper
 from .clusters import FEW, VOTER, Clusters, clusters_of
-from .counts import LOST, MEAN, POINTS, WON, Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes
-from .covariates import Covariate, columns_of, covariate_columns, features
+from .counts import (
+    LOST,
+    MEAN,
+    POINTS,
+    WON,
+    Bools,
+    Cells,
+    Covariate,
+    Floats,
+    Ints,
+    cells_of_pairs,
+    cells_of_votes,
+    columns_of,
+    covariate_columns,
+    features,
+)
 from .estimates import Estimates, Intervals, estimate, half_widths
 from .fitting import Fit, Model, fit, sandwich
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from .noted_frame import NotedFrame
+    from .overviews import NotedFrame
 
 MODELS: dict[str, Model] = {"bradley-terry": bradley_terry, "rao-kupper": rao_kupper}
 SCALES = {"elo": (POINTS, MEAN), "logit": (1.0, 0.0)}  # rating = factor · strength + value of the anchor
@@ -498,7 +512,7 @@ def _join_names(names: list[str], most: int = 3) -> str:
 
 
 def _add_notes(table: "pl.DataFrame", notes: Sequence[str]) -> "NotedFrame":
-    from .noted_frame import NotedFrame
+    from .overviews import NotedFrame
 
     return NotedFrame.with_notes(table, notes)
 

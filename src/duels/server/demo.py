@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ..errors import DamagedStudy, DuelsError, NothingToAsk, UnknownName
 from ..storage.storage import Storage
-from ..study.catalogue import create_study, list_studies, load_study
+from ..study.create import create_study, list_studies, load_study
 from ..study.duels import Duel
 from ..study.items import add_items, read_items
 from ..study.study import Study

@@ -16,13 +16,13 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from . import voting
 from .api.duels import ask, tell
 from .api.interleaving import clicks, interleave
-from .errors import EXPECTED, invalid_body, respond
-from .schemas import Ask, Clicks, Interleave, MoreVotes, RequestBody, Tell, Vote
-from .security import fast_caller
-from .service import Service
+from .api.schemas import Ask, Clicks, Interleave, MoreVotes, RequestBody, Tell, Vote
+from .auth import fast_caller
+from .http.errors import EXPECTED, invalid_body, respond
+from .pages import vote
+from .state import Service
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Body = TypeVar("Body", bound=RequestBody)
@@ -42,8 +42,8 @@ class FastRoutes:
             "/api/studies/{study}/tell": _answer_program(service, Tell, tell),
             "/api/studies/{study}/interleave": _answer_program(service, Interleave, interleave),
             "/api/studies/{study}/clicks": _answer_program(service, Clicks, clicks),
-            "/api/vote/{link}/ask": _answer_voter(service, MoreVotes, voting.ask),
-            "/api/vote/{link}/tell": _answer_voter(service, Vote, voting.tell),
+            "/api/vote/{link}/ask": _answer_voter(service, MoreVotes, vote.ask),
+            "/api/vote/{link}/tell": _answer_voter(service, Vote, vote.tell),
         }
         routes = [Route(path, endpoint, methods=["POST"]) for path, endpoint in endpoints.items()]
         router = Router(routes, redirect_slashes=False, default=app)
@@ -74,7 +74,7 @@ def _answer_program(service: Service, body: type[Body], handle: Callable[..., Aw
 
 def _answer_voter(service: Service, body: type[Body], handle: Callable[..., Awaitable[Response]]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        voter = await voting.find_remembered_voter(request, request.path_params["link"], service)
+        voter = await vote.find_remembered_voter(request, request.path_params["link"], service)
         content = await request.body()
         return await handle(voter, _read(body, content) if content or body is Vote else None)
 

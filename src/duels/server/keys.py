@@ -13,8 +13,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from ..errors import InvalidInput, shorten
 from ..storage.storage import Storage, Write
 from ..storage.tables import keys
-from ..study import log
-from ..study.item_rows import rows
+from ..study import base
+from ..study.items import rows
 from ..votes.names import label
 
 KINDS = ("admin", "api", "session", "vote", "results")
@@ -122,7 +122,7 @@ def draft_key(
     if len(name) > 200 or not name.isprintable():
         raise InvalidInput(f"name is {shorten(name)}: expected up to 200 printable characters")
     secret = secret or secrets.token_urlsafe(16 if kind in LINKS else 32)
-    now = log.clock()
+    now = base.clock()
     values: dict[str, Any] = {
         "kind": kind,
         "name": name,
@@ -177,7 +177,7 @@ def link_with_study(connection: sa.Connection, digest: str) -> tuple[Key, str, f
     key = Key._make((*fields, json.loads(of_key)))
     if not hmac.compare_digest(key.digest, digest):
         return None
-    ended = key.revoked is not None or (key.expires is not None and key.expires <= log.clock())
+    ended = key.revoked is not None or (key.expires is not None and key.expires <= base.clock())
     return None if ended or key.kind not in LINKS else (key, name, created, settings)
 
 
@@ -196,7 +196,7 @@ def is_off(key: Key) -> bool:
 
 def is_paused(key: Key) -> bool:
     """Return whether a link is switched off and, switched on again, would work: its end has not come."""
-    return is_off(key) and (key.expires is None or log.clock() < key.expires)
+    return is_off(key) and (key.expires is None or base.clock() < key.expires)
 
 
 def key_in(storage: Storage, connection: sa.Connection, number: int) -> Key | None:
@@ -219,7 +219,7 @@ def in_force(storage: Storage, connection: sa.Connection, key: Key | KeyId) -> b
         (key.id, key.digest),
     )
     row = cursor.fetchone()
-    now = log.clock()
+    now = base.clock()
     return row is not None and not any(row[::2]) and all(end is None or now < end for end in row[1::2])
 
 
@@ -247,7 +247,7 @@ def revoke_key(storage: Storage, number: int, kinds: tuple[str, ...], study_id: 
 def _revoke(connection: sa.Connection, *, chosen: sa.ColumnElement[bool]) -> bool:
     found = _find_keys(connection, chosen)
     if found and (found[0].revoked is None or is_off(found[0])):
-        change_key(connection, found[0], off=False, revoked=log.clock())
+        change_key(connection, found[0], off=False, revoked=base.clock())
     return bool(found)
 
 

@@ -21,8 +21,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_all_lexers, get_lexer_by_name
 
 from ..errors import InvalidInput
-from ..study import worker
 from ..study.items import Output
+from . import child_process
 from .computed import Computed
 
 MAX_CODE = 2_000  # characters; longer code has no colors …
@@ -94,8 +94,8 @@ def _render(output: Output) -> str:
     if len(output.content) <= SHORT or output.kind not in ("markdown", "code"):
         return html_of(output)
     try:
-        return worker.PAGES.run(html_of, output)
-    except worker.ChildFailed:
+        return child_process.PAGES.run(html_of, output)
+    except child_process.ChildFailed:
         return as_text(output)
 
 

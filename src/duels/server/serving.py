@@ -1,16 +1,22 @@
-"""Runs the application on a socket, from start to graceful shutdown."""
+"""The server's log: one line of JSON per event, or plain text on a terminal.
+
+Runs the application on a socket, from start to graceful shutdown.
+"""
 
 import contextlib
 import ctypes
 import gc
 import ipaddress
+import json
 import logging
 import os
 import signal
 import socket
 import sys
 import threading
+import warnings
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,15 +25,62 @@ import uvicorn
 
 from ..errors import InvalidInput, shorten
 from ..storage.database_errors import without_password
-from ..storage.registry import find_storage, open_storage
-from ..storage.storage import Storage
-from ..study.worker import compile_policy
-from . import logs
+from ..storage.storage import Storage, find_storage, open_storage
 from .app import LOOPBACK, Application, create_app
+from .child_process import compile_policy
 from .demo import Demo
+from .http.limits import Limits
+from .http.protocol import Protocol
 from .keys import list_keys, load_signing_key, make_key
-from .limits import Limits
-from .protocol import Protocol
+
+
+class Lines(logging.Formatter):
+    """Formats a record as one line of JSON, with its `fields`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+        }
+        entry |= getattr(record, "fields", {})
+        if record.exc_info:
+            entry["trace"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False, default=str)
+
+
+class Words(logging.Formatter):
+    """Formats a record for people."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = getattr(record, "fields", {})
+        text = f"{datetime.now():%H:%M:%S} {record.getMessage()}"
+        text += "".join(f" {key}={value}" for key, value in fields.items())
+        return text + (f"\n{self.formatException(record.exc_info)}" if record.exc_info else "")
+
+
+def set_up(form: str, verbose: bool) -> None:
+    """Send the log to standard error.
+
+    Args:
+        form: json or words.
+        verbose: Whether to log requests with `words`; `json` always has them.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Lines() if form == "json" else Words())
+    warnings.showwarning = _log_warning
+    for name in ("duels", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.INFO)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.getLogger("duels.server.access").setLevel(logging.INFO if verbose or form == "json" else logging.WARNING)
+
+
+def _log_warning(message: object, *where: object, **more: object) -> None:
+    logging.getLogger("duels.server").warning("%s", message)
+
 
 logger = logging.getLogger("duels.server")
 SWITCH_INTERVAL = 0.0002  # seconds: the writing thread must not wait long for the event loop
@@ -125,7 +178,7 @@ def serve(
     if token:
         make_key(store, "admin", "DUELS_TOKEN", secret=token)
     form = log_form or ("words" if sys.stderr.isatty() else "json")
-    logs.set_up(form, verbose)
+    set_up(form, verbose)
     sys.setswitchinterval(SWITCH_INTERVAL)
     listening = _socket(host, port)
     address = f"http://{_in_url(host)}:{listening.getsockname()[1]}"

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from itsdangerous import BadSignature, Signer
 
-from ..study import log
+from ..study import base
 
 LASTS = 600  # seconds; pages get new tickets whenever they are loaded
 
@@ -52,7 +52,7 @@ def read_ticket(secret: str, text: str, kind: type[T]) -> T | None:
     except (BadSignature, UnicodeError):
         return None
     ticket = kind(*map(int, numbers))
-    return ticket if 0 < ticket.expires - log.clock() <= LASTS else None
+    return ticket if 0 < ticket.expires - base.clock() <= LASTS else None
 
 
 @lru_cache

@@ -2,8 +2,11 @@
 
 All waiting writes share one commit, and each caller gets its answer only after that commit is on disk. The database
 itself refuses two questions with one number and two answers to one question.
+
+Open storages by URL: one of each per process.
 """
 
+import atexit
 import json
 import math
 import threading
@@ -11,19 +14,21 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import sqlalchemy as sa
 
-from ..errors import DuelsError, StorageError
+from ..errors import DuelsError, InvalidInput, StorageError
 from .changes import note_of_write, write_note
 from .connections import Connections
-from .database import file_at
+from .database import DEFAULT, file_at
 from .histories import Histories, LoadedHistory
 from .tables import EVENT_COLUMNS, studies
 
 if TYPE_CHECKING:
     from ..policies import Policy
+
 
 PAUSE = 0.001  # seconds: a thread that releases a lock and takes it again at once lets no other thread in
 WRITER = "duels-writer"  # the name of the thread that writes for callers of `post`
@@ -413,3 +418,53 @@ def _study_row(row: sa.Row[Any]) -> StudyRow:
     except (ValueError, TypeError):  # one damaged study must not break the list of all studies
         settings = {"damaged": "its settings are not a JSON object"}
     return StudyRow(**(row._asdict() | {"settings": settings}))
+
+
+_storages: dict[str, Storage] = {}
+_lock = threading.Lock()
+
+
+@atexit.register
+def _close_all() -> None:
+    for storage in _storages.values():
+        storage.close()
+
+
+def open_storage(url: str | Storage) -> Storage:
+    """Open the storage at a URL, or return the one that this process has open, so that its threads share commits.
+
+    Args:
+        url: A database's URL, such as `sqlite:///duels.db`. A storage is returned as it is.
+
+    Raises:
+        InvalidInput: If it is not the URL of a database.
+        StorageError: If the database cannot be used.
+    """
+    if isinstance(url, Storage):
+        return url
+    if not isinstance(url, str) or "://" not in url:
+        raise InvalidInput(f"storage is {url!r}: expected a URL such as {DEFAULT} or postgresql://user@host/name")
+    url = _absolute(url)
+    with _lock:
+        if url in _storages and _storages[url].is_gone:
+            _storages.pop(url).close()
+        if url not in _storages:
+            _storages[url] = Storage(url)
+        return _storages[url]
+
+
+def find_storage(url: str | Storage) -> Storage | None:
+    """As `open_storage`, but returns None for a SQLite file that does not exist instead of creating it."""
+    if isinstance(url, str) and _absolute(url).startswith("sqlite:////"):
+        path = Path(_absolute(url).removeprefix("sqlite:///"))
+        if not path.exists():
+            return None
+    return open_storage(url)
+
+
+def _absolute(url: str) -> str:
+    """A relative path refers to the current folder, even if the process changes it later."""
+    scheme, slashes, path = url.partition(":///")
+    if not scheme.startswith("sqlite") or not slashes or path.startswith(("/", ":", "file:")) or not path:
+        return url
+    return f"{scheme}:///{Path.cwd() / path}"

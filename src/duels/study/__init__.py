@@ -40,21 +40,19 @@ _HOMES = {
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
-    from .agreement import Agreement, agreements
     from .allocation import Allocation
-    from .analysis import Analysis, analyze
-    from .catalogue import StudyInfo, create_study, delete_study, list_studies, load_study
+    from .analyze import Analysis, analyze
+    from .create import StudyInfo, create_study, delete_study, list_studies, load_study
     from .duels import Duel, LogEntry
-    from .goal import Goal
     from .impressions import Impression
     from .items import add_items
-    from .leaderboard import RankRow
-    from .positions import Position, Sides
-    from .repeatability import Repeatability
-    from .standing import Standing
+    from .stats.forecast import Standing
+    from .stats.goal import Goal
+    from .stats.leaderboard import RankRow
+    from .stats.tally import LeaderboardRow, PairRow, Tally
+    from .stats.verdict import Verdict
     from .study import Study
-    from .tally import LeaderboardRow, PairRow, Tally
-    from .verdict import Verdict
-    from .voter_agreement import VoterAgreement, VoterRow
+    from .voters.agreement import Agreement, VoterAgreement, VoterRow, agreements
+    from .voters.voter_tests import Position, Repeatability, Sides
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

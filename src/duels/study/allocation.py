@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from ..checks import check_int
 from ..errors import Conflict, NothingToAsk
-from .history import History
-from .player import Player
+from .state.live import History
+from .state.policy_state import Player
 
 if TYPE_CHECKING:
     from .study import Study

@@ -13,12 +13,11 @@ from ..storage.storage import Write
 from ..storage.tables import events
 from ..votes.columns import ANSWERS
 from ..votes.names import compose, past_voter, voter_name
+from .base import Log, answers_by, erase_name
 from .duels import Asked, check_note
-from .history import History
-from .invitations import forget_invited, refuse_invited
-from .log import Log
-from .record import OPEN
-from .withdrawing import answers_by, erase_name
+from .state.counts import OPEN
+from .state.live import History
+from .voters.links import forget_invited, refuse_invited
 
 
 class Answering(Log):

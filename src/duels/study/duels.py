@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..errors import InvalidInput, shorten
-from ..votes.item_files import Output
+from ..votes.read_items import Output
 
 MOST_NOTE = 10_000  # characters
 

@@ -1,4 +1,7 @@
-"""How many answers a verdict takes, by simulating studies that look at the verdict after every answer."""
+"""How many answers a verdict takes, by simulating studies that look at the verdict after every answer.
+
+Simulated studies on N items, until a verdict or until everything was asked.
+"""
 
 import json
 import threading
@@ -17,17 +20,29 @@ from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from ..storage.storage import StudyRow
-from .about import NEW_ITEMS, THESE_ANSWERS, THESE_ITEMS, check_about
-from .asked_items import ItemSet
-from .certainty import check_confidence, check_margin
-from .goal import Goal, new_goal
-from .history import History
-from .looks import NO_WINNER, NOT_YET, TIED, Looks, find_verdict, new_looks, take, useful
-from .looks_on_items import ItemLooks, draw_answer, new_item_looks, take_on_items
-from .plan_on_items import answers_on_items, is_true, sample_answers, until_verdict_on_items
-from .player import rival, rival_alpha
-from .record import next_event
-from .tally import Bools, Ints
+from .state.counts import next_event
+from .state.item_schedule import ItemSet
+from .state.live import History
+from .state.policy_state import rival, rival_alpha
+from .stats.about import NEW_ITEMS, THESE_ANSWERS, THESE_ITEMS, check_about
+from .stats.certainty import check_confidence, check_margin
+from .stats.goal import Goal, new_goal
+from .stats.simulated_looks import (
+    NO_WINNER,
+    NOT_YET,
+    TIED,
+    ItemLooks,
+    Looks,
+    draw_answer,
+    find_verdict,
+    new_item_looks,
+    new_looks,
+    take,
+    take_on_items,
+    useful,
+    useful_on_items,
+)
+from .stats.tally import Bools, Floats, Ints
 
 POLICIES = ("verdict", "rucb", "random")
 LIMIT = 1_000_000
@@ -409,3 +424,82 @@ def _ask(history: History) -> int:
     number = len(history.left)
     history.take(next_event(history, "ask", 0.0, duel=number, attempt=0, **shown))
     return number
+
+
+def until_verdict_on_items(
+    state: State,
+    params: object,
+    known: ItemLooks,
+    told: bool,
+    gaps: np.ndarray,
+    limit: int,
+    coin: np.random.Generator,
+    luck: np.random.Generator,
+    doubt: np.random.Generator,
+) -> tuple[int, float, int]:
+    """Kernel: one study with a look after every answer; returns duels, regret and verdict."""
+    regret, t = 0.0, 1
+    for duel in range(1, limit + 1):
+        i, j = select(state, params, t, coin)
+        if i < 0 or j < 0 or i >= len(gaps) or j >= len(gaps):
+            raise IndexError("select chose an arm that does not exist")
+        i, j = useful_on_items(known, i, j, doubt)
+        if i < 0:  # everything was asked
+            break
+        outcome = draw_answer(known, i, j, luck)
+        if told or outcome != 0.5:
+            update(state, params, t, i, j, outcome)
+            t += 1
+        take_on_items(known, i, j, outcome)
+        regret += 0.5 * (gaps[i] + gaps[j])
+        verdict = find_verdict(known.looks, i, j)
+        if verdict != NOT_YET:
+            return duel, regret, verdict
+    return limit, regret, NOT_YET
+
+
+def answers_on_items(matrix: Floats, ties: float, items: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Return how many of the items each arm wins over each other one, and how many are ties: both (K, K) int64.
+
+    They are the shares of the problem. What is not a whole number is rounded up or down at random, right on average.
+
+    Args:
+        matrix: (K, K): Probabilities of the answers that are not ties.
+        ties: The share of ties.
+        items: How many items there are.
+        rng: What rounds.
+    """
+    arms = len(matrix)
+    upper = np.triu(np.ones((arms, arms), dtype=bool), 1)
+    tied = np.where(upper, np.floor(ties * items + rng.random((arms, arms))), 0.0)
+    won = np.where(upper, np.floor((items - tied) * matrix + rng.random((arms, arms))), 0.0)
+    lost = np.where(upper, items - tied - won, 0.0)
+    return (won + lost.T).astype(np.int64), (tied + tied.T).astype(np.int64)
+
+
+def sample_answers(matrix: Floats, ties: float, items: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """As `answers_on_items`, where the items are a sample: each answer is drawn with the chances of the problem."""
+    arms = len(matrix)
+    upper = np.triu(np.ones((arms, arms), dtype=bool), 1)
+    tied = np.where(upper, rng.binomial(items, ties, (arms, arms)), 0)
+    won = np.where(upper, rng.binomial(items - tied, matrix), 0)
+    lost = np.where(upper, items - tied - won, 0)
+    return (won + lost.T).astype(np.int64), (tied + tied.T).astype(np.int64)
+
+
+def is_true(verdict: int, wins: Ints, items: int, margin: float) -> bool:
+    """Return whether a verdict is true of the items.
+
+    Args:
+        verdict: As `looks.found` returns it.
+        wins: (K, K) int64: How many of the items each arm wins over each other one.
+        items: How many there are.
+        margin: Of the verdict.
+    """
+    lead = wins - wins.T
+    best = np.asarray((lead + np.eye(len(wins)) > 0).all(axis=1))
+    if verdict >= 0:
+        return bool(best[verdict])
+    if verdict <= TIED:
+        return bool((lead[TIED - verdict] >= -2 * items * margin - 1e-9).all())
+    return verdict == NOT_YET or (verdict == NO_WINNER and not best.any())

@@ -1,4 +1,6 @@
-"""Live studies: people and systems answer the duels that a policy asks for.
+"""What a study shows: its arms, results and verdict.
+
+Live studies: people and systems answer the duels that a policy asks for.
 
 A study is a log of events; everything else is computed from it. Many threads, processes and hosts may ask and tell at
 once: each write first applies what others have written.
@@ -7,6 +9,7 @@ Each change has up to three methods: `tell` writes and waits, `telling` returns 
 their own way, and `tell_in` does the work inside a transaction.
 """
 
+import html
 import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,32 +19,193 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput, LackingOutputs, NothingToAsk, UnknownName
+from ..errors import Conflict, InvalidInput, LackingOutputs, NothingToAsk, UnknownName, format_count
 from ..storage.batches import Batch, Packed, pack, store
 from ..storage.storage import Event, Write
-from ..votes.files import Reading, VoteSource, read_votes
 from ..votes.names import LinkVoter, arm_names, name_imported, place_of, voter_name
+from ..votes.read_votes import Reading, VoteSource, read_votes
 from ..votes.votes import Votes
-from . import log
-from .about import THESE_ANSWERS, check_about
+from . import base
 from .allocation import Allocation, allocate
 from .answering import Answering
-from .asked_items import ItemSet
-from .certainty import check_margin
-from .duels import Duel, DuelItem, iso_time
-from .goal import check_after
-from .history import History
+from .answers.past_votes import MOST_VOTES, check_batch, export_votes, too_many
+from .base import Log
+from .duels import Duel, DuelItem, duel_number, iso_time
 from .impressions import Document, Impression, answer_by_clicks, show_list
-from .invitations import refuse_imported, refuse_invited
 from .items import find_item_set, with_items
-from .past_votes import MOST_VOTES, check_batch, export_votes, too_many
-from .paths import find_paths_in
-from .people import NOBODY
-from .record import next_event
-from .shown import Shown
+from .state.counts import next_event
+from .state.item_schedule import ItemSet
+from .state.live import History
+from .state.look import Look, find_asked_arms, measure_pace, read_columns
+from .state.people import NOBODY
+from .stats import leaderboard as tables
+from .stats.about import THESE_ANSWERS, check_about
+from .stats.certainty import check_confidence, check_margin
+from .stats.exhausted import describe_power
+from .stats.forecast import Standing
+from .stats.goal import Goal, check_after
+from .stats.leaderboard import Leaderboard, RankRow, rank_rows
+from .stats.moments import Moments
+from .stats.paths import find_paths_in
+from .stats.tally import LeaderboardRow, PairRow, Tally
+from .stats.verdict import Verdict
+from .voters.links import refuse_imported, refuse_invited
 
 if TYPE_CHECKING:
-    from .outcome import RunResult
+    from .judging.result import RunResult
+
+
+class Shown(Log):
+    """The part of `Study` that only looks at the log."""
+
+    @property
+    def policy(self) -> str:
+        """The policy's name and parameters, such as `rucb:alpha=0.6`."""
+        return self._row.policy
+
+    @property
+    def goal(self) -> Goal:
+        """What the study is to find out, and by which rules."""
+        return self.history().goal
+
+    @property
+    def arms(self) -> list[str]:
+        """The active arms."""
+        history = self.history()
+        return [name for name, active in zip(history.names, history.active) if active]
+
+    @property
+    def retired(self) -> bool:
+        """Whether the study was retired, and asks no more questions."""
+        return self.history().retired
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}, {self.policy}, {len(self.arms)} arms)"
+
+    def _repr_html_(self) -> str:
+        tally, answers = self.read(lambda _, history: (history.tally, history.total))
+        verdict = self.verdict()
+        about = [self.policy, format_count(int(tally.active.sum()), "arm"), format_count(answers, "answer")]
+        title = f"<strong>{html.escape(self.name)}</strong> · {html.escape(' · '.join(about))}"
+        table = tables.leaderboard_html(self.ranked_leaderboard()) if answers else ""
+        return f"<p>{title}</p>{verdict._repr_html_()}{table}"
+
+    def leaderboard(self, confidence: float | None = None) -> list[LeaderboardRow]:
+        """Return one row per arm, best first.
+
+        Args:
+            confidence: Of the intervals, one by one, and of certain wins, all together; by default the study's.
+        """
+        return self.ranked_leaderboard(confidence).rows
+
+    def ranked_leaderboard(self, confidence: float | None = None) -> Leaderboard:
+        """As `leaderboard`, and by what the arms are ranked."""
+        look = self.look()
+        tally = look.tally._replace(open=None)
+        verdict = look.verdict()
+        return tables.leaderboard(tally, confidence or look.goal.confidence, verdict.named, verdict.winner)
+
+    def preferences(self, confidence: float | None = None) -> list[PairRow]:
+        """Return one row per pair of arms: wins, counts, estimate and interval.
+
+        Args:
+            confidence: Of the intervals, which hold for all pairs together; by default the study's.
+        """
+        return tables.preferences(self.tally(), confidence or self.goal.confidence)
+
+    def verdict(self, confidence: float | None = None, margin: float | None = None) -> Verdict:
+        """Return who is best, as far as that is certain. It stays valid however often you look.
+
+        Args:
+            confidence: Another one than the study's own. What is chosen after looking is no promise, and it says so.
+            margin: If above 0, an arm may be declared practically tied with the best: none beats it with a
+                probability of more than ½ + margin. By default the study's own.
+        """
+        look = self.look()
+        if confidence is None or check_confidence(confidence) == look.goal.confidence:
+            return look.verdict(margin)
+        goal = look.goal._replace(confidence=check_confidence(confidence))
+        moments = Moments(look.tally, goal.confidence)
+        void = f"a confidence of {confidence:g} was chosen afterwards, the study's own is {look.goal.confidence:g}"
+        return look._replace(goal=goal, moments=moments).verdict(margin, void)
+
+    def look(self) -> Look:
+        """Copy what the verdict depends on now."""
+        return self.read(self.look_in)
+
+    def look_in(self, connection: sa.Connection, history: History) -> Look:
+        """As `look`, while nobody can write."""
+        look = history.look(base.clock(), all_moments=False)
+        return look._replace(
+            answers=lambda: self.read(lambda _, history: read_columns(history)), asked=find_asked_arms(history)
+        )
+
+    def is_exhausted(self, look: Look, verdict: Verdict) -> bool:
+        """Return whether no question that is left can bring what the study is to find out.
+
+        Args:
+            look: A look at the study.
+            verdict: Its verdict.
+        """
+        return verdict.exhausted is not None
+
+    def describe_power(self, items: int) -> str:
+        """Return what so many items can show at all, where each pair is asked about each of them once."""
+        return describe_power(self.tally()._replace(items=items), self.goal.confidence)
+
+    def standing(self) -> Standing:
+        """Estimate, before the verdict, how likely each arm is the best and how many more answers are needed.
+
+        These are estimates under a model, see `duels.study.stats.forecast`; only the verdict is a promise.
+        """
+        look, pace = self.read(
+            lambda connection, history: (self.look_in(connection, history), measure_pace(history, base.clock()))
+        )
+        return look.standing(pace.answers_an_hour)
+
+    def ranking(self) -> list[RankRow]:
+        """Return the active arms in the order of the leaderboard, and which ranks are certain.
+
+        A study with `after="rank"` asks on until all are. The first rank keeps the promise of the verdict, the others
+        that about all pairs: each holds with the study's confidence, however often you look.
+        """
+        look = self.look()
+        verdict = look.verdict()
+        return rank_rows(look.tally._replace(open=None), verdict.named, verdict.winner, look.goal.confidence)
+
+    def tally(self) -> Tally:
+        """Return the answers that count, as wins and ties of each pair."""
+        return self.read(lambda connection, history: history.tally)
+
+    @property
+    def best_arm(self) -> str:
+        """The arm that the policy recommends now; `verdict` says how certain that is."""
+        return self.read(self._recommend)
+
+    def _recommend(self, connection: sa.Connection, history: History) -> str:
+        arms = list(history.places)
+        return history.names[arms[self.player(history).recommend(self._row.seed)]]
+
+    def duel_in(self, history: History, duel: object) -> Duel:
+        """Return a duel by its id.
+
+        Args:
+            history: The study's state.
+            duel: The duel's id.
+
+        Raises:
+            InvalidInput: If there is no such duel.
+        """
+        number = duel_number(duel)
+        self._check_duel(history, number)
+        return self._duel(history, number)
+
+    def _duel(self, history: History, number: int) -> Duel:
+        left, right = history.names[history.left[number]], history.names[history.right[number]]
+        about = 0 if history.items is None else history.items.of[number]
+        item = DuelItem(about) if about else None
+        return Duel(number, left, right, self.name, iso_time(history.asked[number]), item)
+
 
 Judging = Callable[..., object] | Mapping[str, Callable[..., object]]
 About = Callable[[sa.Connection, Duel], Mapping[str, object]]
@@ -177,7 +341,7 @@ class Study(Shown, Answering):
         if history.retired:
             raise Conflict(f"study {self.name!r} was retired: it asks no more questions, unless it is resumed")
         self.player(history)
-        now, new, duels = log.clock(), list[Event](), list[Duel]()
+        now, new, duels = base.clock(), list[Event](), list[Duel]()
         for _ in range(n):
             person = NOBODY if by_judge else history.people.find(voter)
             with history.preview_items(None if history.left else find_item_set(connection, self)):
@@ -238,7 +402,7 @@ class Study(Shown, Answering):
             return LackingOutputs(
                 f"fewer than two arms of study {self.name!r} have outputs for all items: add those that are missing"
             )
-        if voter is not None and history.can_ask(log.clock()):
+        if voter is not None and history.can_ask(base.clock()):
             return NothingToAsk(f"{voter!r} was asked every pair about every item of study {self.name!r}")
         return NothingToAsk(
             f"study {self.name!r} has asked every pair about every item: nothing is left to ask, unless a question "
@@ -282,7 +446,7 @@ class Study(Shown, Answering):
             >>> study.run(lambda left, right: "left" if len(left) < len(right) else "right").winner
             'a'
         """
-        from .run import run
+        from .judging.run import run
 
         how: dict[str, Any] = {"orders": orders, "progress": progress}
         return run(self, judge, max_calls=max_calls, max_cost=max_cost, concurrency=concurrency, **how)
@@ -495,7 +659,7 @@ class Study(Shown, Answering):
         refuse_imported(self, connection, packed)
         if history.total + packed.total > MOST_VOTES:
             raise too_many(self.name)
-        event = next_event(history, "import", log.clock(), duel=len(history.left), attempt=0, note=note)
+        event = next_event(history, "import", base.clock(), duel=len(history.left), attempt=0, note=note)
         history.take(event, batch)
         self._append(history, [event])
         self._storage.flush(connection)

@@ -13,7 +13,7 @@ from ..errors import InvalidInput, shorten
 from ..storage.storage import Write
 from ..storage.tables import studies
 from ..votes.names import is_text
-from .log import Log
+from .base import Log
 
 MOST_QUESTION = 200  # characters
 MOST_INSTRUCTIONS = 10_000  # characters

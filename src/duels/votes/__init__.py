@@ -22,9 +22,9 @@ _HOMES = {
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
-    from .files import count_votes, read_votes
-    from .item_files import Item, Output, items_of, read_items
+    from .read_items import Item, Output, items_of, read_items
+    from .read_votes import count_votes, read_votes
     from .votes import Vote, Votes
-    from .written import write_votes
+    from .write_votes import write_votes
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

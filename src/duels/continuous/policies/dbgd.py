@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import InvalidInput
-from ..situation import Situation
-from ..spaces import Category
+from ..space import Category
+from .context import Situation
 
 NAME = "DBGD"
 PAPER = "Yue, Joachims: Interactively Optimizing Information Retrieval Systems as a Dueling Bandits Problem (ICML 2009)"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..situation import Situation
+from .context import Situation
 
 NAME = "Double Thompson"
 PAPER = "Wu, Liu: Double Thompson Sampling for Dueling Bandits (NIPS 2016), on a Gaussian process"

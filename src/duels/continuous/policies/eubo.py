@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from ..propagation import find_sites
-from ..search import refine
-from ..situation import Situation
+from ..model.posterior import find_sites
+from ..model.search import refine
+from .context import Situation
 
 NAME = "EUBO"
 PAPER = "Lin, Astudillo, Frazier, Bakshy: Preference Exploration for Efficient Bayesian Optimization (AISTATS 2022)"

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..situation import Situation
-from .bounds import check_beta, make_bound, plausible
+from .context import Situation, check_beta, make_bound, plausible
 
 NAME = "GP-RUCB"
 PAPER = "Zoghi, Whiteson, Munos, de Rijke: Relative Upper Confidence Bound (ICML 2014), on a Gaussian process"

@@ -13,9 +13,9 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ...engine.compiling import compile_with
 from ...errors import InvalidInput
-from .. import kernels
-from ..model import Model, square_root
-from ..situation import TIE, History, Situation
+from ..model import kernels
+from ..model.model import Model, square_root
+from .context import TIE, History, Situation
 from .double_thompson import DRAWS, two_best
 
 NAME = "KernelSelfSparring"

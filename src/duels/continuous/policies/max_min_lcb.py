@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..search import around
-from ..situation import Situation
-from .bounds import Plausible, check_beta, make_bound, plausible
+from ..model.search import around
+from .context import Plausible, Situation, check_beta, make_bound, plausible
 
 NAME = "MaxMinLCB"
 PAPER = "Pásztor, Kassraie, Krause: Bandits with Preference Feedback: A Stackelberg Game Perspective (NeurIPS 2024)"

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..situation import Situation
+from .context import Situation
 
 NAME = "Random"
 PAPER = "no paper: two independent uniform settings"

@@ -10,19 +10,19 @@ from typing import Annotated, Any, TypeVar
 import sqlalchemy as sa
 from fastapi import APIRouter, Path, Query
 
-from ...continuous.tuning import Tuning, TuningDuel
+from ...continuous.tuning.study import Tuning, TuningDuel
 from ...errors import InvalidInput, NotFound, NothingToAsk
 from ...storage.storage import Write
-from ...study.ballots import refuse_asked_through_link
 from ...study.duels import Duel, DuelItem, check_note
-from ...study.invitations import is_invited
 from ...study.items import with_items
 from ...study.study import Study, parts_of
-from ..errors import Refused, error_responses
+from ...study.voters.link_voting import refuse_asked_through_link
+from ...study.voters.links import is_invited
+from ..auth import Caller, FastCaller, ServiceDep, record_change
+from ..http.errors import Refused, error_responses
 from ..keys import Key
-from ..schemas import AllocationOut, Ask, DuelOut, Duels, Forget, Forgotten, Tell, Told, Undo, Undone
-from ..security import Caller, FastCaller, ServiceDep, record_change
-from ..service import AnyStudy, Service
+from ..state import AnyStudy, Service
+from .schemas import AllocationOut, Ask, DuelOut, Duels, Forget, Forgotten, Tell, Told, Undo, Undone
 from .studies import Found, FoundAny, StudyPath
 
 T = TypeVar("T")

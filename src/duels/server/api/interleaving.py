@@ -8,10 +8,10 @@ from fastapi import APIRouter
 from ...storage.storage import Write
 from ...study import impressions
 from ...study.study import Study
-from ..errors import error_responses
-from ..schemas import Clicks, Impression, Interleave, Told
-from ..security import FastCaller, ServiceDep
+from ..auth import FastCaller, ServiceDep
+from ..http.errors import error_responses
 from .duels import as_program
+from .schemas import Clicks, Impression, Interleave, Told
 from .studies import StudyPath
 
 router = APIRouter(tags=["interleaving"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))

@@ -10,19 +10,19 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from ...continuous.past_duels import parse_duels, write_duels
-from ...continuous.tuning import Tuning
-from ...study.glance import describe_verdict, pair_history
-from ...study.leaderboard import preferences_page
-from ...study.worker import pack_votes
-from ...votes.written import write_votes
+from ...continuous.tuning.files import parse_duels, write_duels
+from ...continuous.tuning.study import Tuning
+from ...study.stats.leaderboard import preferences_page
+from ...votes.write_votes import write_votes
+from ..auth import Caller, ServiceDep, record_change
+from ..child_process import pack_votes
 from ..downloads import attachment
-from ..errors import Refused, error_responses
+from ..http.errors import Refused, error_responses
+from ..http.files import compress
 from ..keys import KeyId
-from ..page_files import compress
-from ..schemas import Details, Events, Imported, JudgesOut, Leaderboard, Preferences, RankingOut, StandingOut
-from ..security import Caller, ServiceDep, record_change
-from ..tuning_pages import own_glance
+from ..pages.study import own_glance
+from ..results_tab import describe_verdict, pair_history
+from .schemas import Details, Events, Imported, JudgesOut, Leaderboard, Preferences, RankingOut, StandingOut
 from .studies import Found, FoundAny, StudyPath
 
 router = APIRouter(tags=["results"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))

@@ -9,11 +9,11 @@ from ...storage.changes import list_changes
 from ...study.duels import iso_time
 from ...study.study import Study
 from ...study.voter_settings import change_voter_settings, voter_settings
-from ..errors import error_responses
+from ..auth import Admin, ServiceDep, record_change
+from ..http.errors import error_responses
 from ..keys import Key
-from ..schemas import Changes, NewSettings, StudySettings
-from ..security import Admin, ServiceDep, record_change
-from ..service import AnyStudy, Service
+from ..state import AnyStudy, Service
+from .schemas import Changes, NewSettings, StudySettings
 from .studies import FoundAny
 
 router = APIRouter(tags=["settings"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))

@@ -8,13 +8,13 @@ from ...errors import UnknownName, format_count
 from ...policies import BUILT_IN, policy
 from ...specs import split_spec
 from ...storage.storage import Write
-from ...study.catalogue import DEFAULT_POLICY, create_study, delete_study, notices
-from ...study.log import clock
+from ...study.base import clock
+from ...study.create import DEFAULT_POLICY, create_study, delete_study, notices
 from ...study.study import Study
-from ..errors import error_responses
-from ..schemas import NewArm, NewStudy, Studies, StudyCreated, StudyOut
-from ..security import Admin, Caller, ServiceDep, record_change
-from ..service import AnyStudy
+from ..auth import Admin, Caller, ServiceDep, record_change
+from ..http.errors import error_responses
+from ..state import AnyStudy
+from .schemas import NewArm, NewStudy, Studies, StudyCreated, StudyOut
 
 router = APIRouter(tags=["studies"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 StudyPath = Annotated[str, Path(min_length=1, max_length=200, description="The study's name.")]

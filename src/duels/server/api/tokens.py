@@ -6,10 +6,10 @@ from fastapi import APIRouter, Path, Query, Response
 
 from ...errors import NotFound
 from ...study.duels import iso_time
-from ..errors import error_responses
+from ..auth import Admin, ServiceDep, record_change
+from ..http.errors import error_responses
 from ..keys import Key, list_keys, make_key, revoke_key
-from ..schemas import Changes, NewToken, TokenMade, Tokens
-from ..security import Admin, ServiceDep, record_change
+from .schemas import Changes, NewToken, TokenMade, Tokens
 from .settings import changes_of
 
 router = APIRouter(tags=["tokens"], responses=error_responses(400, 401, 403, 404, 413, 422, 429, 503))

@@ -4,18 +4,17 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 
-from ...continuous.catalogue import create_tuning
-from ...continuous.space_files import parse_space, plain_space
-from ...continuous.templates import check_template, find_unused, has_script
-from ...continuous.tuning import Tuning
+from ...continuous.space import parse_space, plain_space
+from ...continuous.tuning.create import create_tuning
+from ...continuous.tuning.study import Tuning
+from ...continuous.tuning.templates import check_template, find_unused, has_script
 from ...errors import format_count
 from ...storage.storage import Write
+from ...study.base import clock
 from ...study.items import scripts_allowed
-from ...study.log import clock
-from ..errors import Refused, error_responses
-from ..schemas import StudyOut
-from ..security import Admin, Caller, ServiceDep, record_change
-from ..tuning_schemas import BestOut, NewTuning, SlicesOut, Template, TemplateOut
+from ..auth import Admin, Caller, ServiceDep, record_change
+from ..http.errors import Refused, error_responses
+from .schemas import BestOut, NewTuning, SlicesOut, StudyOut, Template, TemplateOut
 from .studies import StudyPath
 
 router = APIRouter(tags=["tuning"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))

@@ -4,12 +4,12 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
-from ...study.voters import order_voters, remarks_of, rows_of, summary_of
-from ...study.withdrawing import WITHDREW
-from ..caps import crowds
-from ..errors import error_responses
-from ..schemas import VotersOut, Withdraw, Withdrawn
-from ..security import Admin, ServiceDep, record_change
+from ...study.base import WITHDREW
+from ...study.voters.report import order_voters, remarks_of, rows_of, summary_of
+from ..auth import Admin, ServiceDep, record_change
+from ..http.errors import error_responses
+from .links import crowds
+from .schemas import VotersOut, Withdraw, Withdrawn
 from .studies import FoundAny
 
 router = APIRouter(tags=["voters"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))

@@ -1,0 +1,1 @@
+"""The dashboard, the voting page and the page of results."""

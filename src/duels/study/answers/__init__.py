@@ -1,0 +1,1 @@
+"""Which answers count, and who gave them."""

@@ -1,0 +1,1 @@
+"""What is the study's state after these events? No database."""

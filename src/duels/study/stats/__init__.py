@@ -1,0 +1,1 @@
+"""What do these counts show? Pure functions of a tally."""

@@ -1,0 +1,1 @@
+"""People: voting links, invitations, agreement and tests of voters."""
