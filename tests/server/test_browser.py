@@ -193,9 +193,9 @@ def test_details_are_fetched_when_they_are_opened_and_follow_the_votes(browser, 
         assert len(asked) == 1
         expect(board.locator("#pairs-note")).to_contain_text("2 of 3 pairs have met.")
         first, second = board.locator("#pairs tbody tr").all()
-        expect(first).to_contain_text(re.compile(r"^antbee431075\s%, \d+ to 100\s%not yet$"))
+        expect(first).to_contain_text(re.compile(r"^antbee431075\s%, \d+ to 100\s%$"))
         # The arm that wins more comes first.
-        expect(second).to_contain_text(re.compile(r"^<b>catbee1100100\s%, \d+ to 100\s%not yet$"))
+        expect(second).to_contain_text(re.compile(r"^<b>catbee1100100\s%, \d+ to 100\s%$"))
         expect(board.locator("#questions-note")).to_have_text("No question is open.")
         expect(board.locator("#over-time-note")).to_contain_text("From 0 to 5 answers, between ")
         expect(board.locator("#over-time svg")).to_have_attribute("aria-label", re.compile("From 0 to 5 answers"))

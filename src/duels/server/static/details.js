@@ -43,7 +43,7 @@ function pairRow(pair) {
   const [arm, other] = turned ? [pair.second, pair.first] : [pair.first, pair.second];
   const [won, lost] = turned ? [pair.losses, pair.wins] : [pair.wins, pair.losses];
   const [share, lower, upper] = turned ? [1 - pair.estimate, 1 - pair.upper, 1 - pair.lower] : [pair.estimate, pair.lower, pair.upper];
-  const limits = joinUnits(`${percentOf(lower)} to ${percentOf(upper)} %`);
+  const limits = joinUnits(`${percentOf(lower)} to ${percentOf(upper)} %${pair.certain ? ", certain" : ""}`);
   const interval = element("span", { class: "between" }, element("span", { class: "comma" }, ", "), limits);
   return element(
     "tr",
@@ -53,7 +53,6 @@ function pairRow(pair) {
     element("td", { class: "n" }, whole(pair.duels)),
     ...[won, lost, pair.ties].map((number) => element("td", { class: "n count" }, whole(number))),
     element("td", { class: "n" }, joinUnits(`${percentOf(share)} %`), interval),
-    element("td", {}, pair.certain ? "yes" : "not yet"),
   );
 }
 
