@@ -21,7 +21,7 @@ from duels.study.duels import iso_time
 from duels.study.stats.forecast import MOST_SHOWN
 from duels.study.study import Study
 
-HERE = Path(base.__file__).parent
+HERE = base.HERE
 XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
 TABS = ["", "/items", "/voters", "/share", "/settings"]
 ON_PAGES = ["/", "/tokens", *(f"/studies/search{tab}" for tab in TABS), "/docs"]

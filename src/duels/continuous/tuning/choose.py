@@ -208,16 +208,11 @@ def code() -> str:
     Where it is the same, so are the choices.
     """
     found = hashlib.blake2b(digest_size=4)
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        if file.stem in CHOOSING or file.parent.name == "policies":
+    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
+        if file.parent.name in ("model", "policies") or file.stem in ("choose", "space"):
             found.update(file.read_bytes())
     found.update(" ".join([*map(version, ("numpy", "scipy", "numba")), platform.machine(), _processor()]).encode())
     return found.hexdigest()
-
-
-CHOOSING = (  # files that choices depend on
-    *("choices", "evidence", "kernels", "laplace", "model", "propagation", "search", "situation", "spaces"),
-)
 
 
 def _processor() -> str:

@@ -15,7 +15,7 @@ from fastapi.responses import Response
 
 from ...errors import NotFound
 
-FOLDER = Path(__file__).parent / "static"
+FOLDER = Path(__file__).parents[1] / "static"
 SWAGGER = ("swagger-ui.css", "swagger-ui-bundle.js")  # the files of fastapi-offline that are served
 FOREVER = "public, max-age=31536000, immutable"
 SMALL = 1000  # bytes: a shorter answer is not compressed

@@ -31,7 +31,7 @@ from ..keys import Key, csrf_token, list_keys, make_key, revoke_key
 from ..state import Json, Service
 from .vote import EXPIRED_LINK, OFF_LINK, find_invited_name, open_link, page_of
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 ABOUT = {  # hints in the form for a new study
     "verdict": "the fewest answers until a verdict",
     "rucb": "low regret while it runs",
