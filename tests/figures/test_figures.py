@@ -1,6 +1,5 @@
 """Figures by their data: every number in a chart against hand-made tables, brute force and the theorems' formulas."""
 
-import io
 import itertools
 import math
 import re
@@ -9,91 +8,30 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from chart_reader import (
+    HORIZONS,
+    ONE_HORIZON,
+    domain,
+    drawn,
+    heading,
+    legend,
+    line_of,
+    parts,
+    results_of,
+    spec_of,
+    texts,
+)
 from hypothesis import given, settings
-from test_charts import pixels, symbols, texts
 from test_preference import has_winner, is_ordered, matrices
 
 import duels
 from duels import figures
 from duels.errors import InvalidInput, UnknownName
 from duels.figures import charts, legends
-from duels.figures.listing import FIGURES
 from duels.figures.over_time import DOTTED
 from duels.figures.selection import alpha_of
 from duels.preference import PreferenceMatrix
 from duels.results import SCHEMA, Results
-
-
-def results_of(*rows, arms=2):
-    """Results of (problem, policy, horizon, t, regrets, correct), a row for each run's regret."""
-    columns = {name: [] for name in SCHEMA}
-    for problem, policy, horizon, t, regrets, *correct in rows:
-        for run, regret in enumerate(regrets):
-            right = correct[0][run] if correct else True
-            row = (problem, arms, policy, horizon, run, t, regret, 0.0, 0.0, t, 0, bool(right), None)
-            for name, value in zip(SCHEMA, row, strict=True):
-                columns[name].append(value)
-    return Results(pl.DataFrame(columns, schema=SCHEMA))
-
-
-walked = {}  # by id: each chart, so that its id stays its own, with its parts
-
-
-def parts(chart):
-    """Each layer of a chart as (mark, field on y, rows), panels one after the other."""
-
-    def walk(spec, data=None):
-        data = spec.get("data", data)  # layers of the same data share it
-        for inner in (*spec.get("layer", ()), *spec.get("concat", ())):
-            yield from walk(inner, data)
-        if "mark" in spec:
-            found = data["values"]
-            rows = pl.read_csv(io.StringIO(found), infer_schema=False).to_dicts() if isinstance(found, str) else found
-            yield spec["mark"], spec["encoding"].get("y", {}).get("field"), rows
-
-    if id(chart) not in walked:
-        walked[id(chart)] = chart, list(walk(chart.to_dict()))
-    return walked[id(chart)][1]
-
-
-def drawn(chart, field, mark="line"):
-    """The rows of the layers with that mark and that field on y; a `point` is hollow, a `full` one is not."""
-    return [row for kind, y, rows in parts(chart) if mark_of(kind) == mark and y == field for row in rows]
-
-
-def mark_of(kind):
-    return "full" if kind["type"] == "point" and kind.get("fill") != "white" else kind["type"]
-
-
-def line_of(chart, field, policy, mark="line", problem="m"):
-    rows = [row for row in drawn(chart, field, mark) if (row["policy"], row["problem"]) == (policy, problem)]
-    return {row["t"]: row[field] for row in rows}
-
-
-def domain(chart, axis):
-    specs = [chart.to_dict(validate=False)]
-    while "encoding" not in specs[0] or axis not in specs[0]["encoding"]:
-        specs = [*specs[0].get("concat", ()), *specs[0].get("layer", ()), *specs[1:]]
-    return specs[0]["encoding"][axis]["scale"]["domain"]
-
-
-def heading(chart):
-    spec = chart.to_dict(validate=False)
-    return spec["title"]["text"], spec["title"]["subtitle"]
-
-
-def legend(chart, tmp_path):
-    return symbols(figures.save(chart, tmp_path / "legend.svg").read_text())
-
-
-ONE_HORIZON = results_of(
-    ("m", "rucb", 100, 1, [0.0, 0.0]),
-    ("m", "rucb", 100, 10, [0.0, 4.0]),
-    ("m", "rucb", 100, 100, [3.0, 9.0]),
-    ("m", "btm", 100, 1, [0.5, 0.5]),
-    ("m", "btm", 100, 10, [1.0, 2.0]),
-    ("m", "btm", 100, 100, [10.0, 30.0]),
-)
 
 
 def test_regret_of_one_horizon_by_hand():
@@ -114,38 +52,25 @@ def test_regret_of_one_horizon_by_hand():
     assert heading(chart) == ("Cumulative regret on m", ["K = 2 · 2 runs · horizon 100"])
 
 
-def test_the_mean_is_solid_and_the_extremes_are_dotted(tmp_path):
+def test_the_mean_is_solid_and_the_extremes_are_dotted():
     chart = figures.regret(ONE_HORIZON)
     dashes = {field: kind.get("strokeDash") for kind, field, _ in parts(chart) if kind["type"] == "line"}
     assert dashes == {"regret": None, "regret_min": list(DOTTED), "regret_max": list(DOTTED)}
-    entries = legend(chart, tmp_path)
+    entries = legend(chart)
     assert [label for label, _, _ in entries] == ["RUCB", "Beat the Mean", "best and worst run"]
     assert [path.count("M") for _, _, path in entries[:2]] == [5, 5]  # lines with full marks
     assert entries[2][2].count("M") == 6  # dots of 1.5 pixels every 4 on 24
 
 
-def test_a_single_run_has_no_extremes(tmp_path):
+def test_a_single_run_has_no_extremes():
     chart = figures.regret(results_of(("m", "rucb", 10, 1, [1.0]), ("m", "rucb", 10, 10, [2.0])))
     assert drawn(chart, "regret_min") == []
     assert line_of(chart, "regret", "rucb") == {1: 1.0, 10: 2.0}
-    assert [label for label, _, _ in legend(chart, tmp_path)] == ["RUCB"]
+    assert [label for label, _, _ in legend(chart)] == ["RUCB"]
     assert heading(chart)[1] == ["K = 2 · 1 run · horizon 10"]
 
 
-# btm was run with horizons 10 and 100. Its runs of horizon 100 pass t = 10 with other regrets: these do not count.
-HORIZONS = results_of(
-    ("m", "rucb", 100, 1, [1.0, 1.0], [0, 0]),
-    ("m", "rucb", 100, 10, [2.0, 4.0], [0, 1]),
-    ("m", "rucb", 100, 50, [5.0, 6.0], [1, 0]),
-    ("m", "rucb", 100, 100, [7.0, 9.0], [1, 1]),
-    ("m", "btm", 10, 1, [0.1, 0.1], [0, 0]),
-    ("m", "btm", 10, 10, [3.0, 5.0], [1, 0]),
-    ("m", "btm", 100, 10, [99.0, 99.0], [1, 1]),
-    ("m", "btm", 100, 100, [20.0, 40.0], [0, 0]),
-)
-
-
-def test_several_horizons_count_in_their_own_runs(tmp_path):
+def test_several_horizons_count_in_their_own_runs():
     chart = figures.regret(HORIZONS)
     assert line_of(chart, "regret", "btm") == {10: 4.0, 100: 30.0}
     assert line_of(chart, "regret_min", "btm") == {10: 3.0, 100: 20.0}
@@ -156,7 +81,7 @@ def test_several_horizons_count_in_their_own_runs(tmp_path):
     assert line_of(chart, "regret", "rucb", "point") == {}
     assert domain(chart, "x") == [10, 100]
     assert heading(chart)[1] == ["K = 2 · 2 runs · horizons 10 to 100"]
-    assert [(label, path.count("M")) for label, _, path in legend(chart, tmp_path)] == [
+    assert [(label, path.count("M")) for label, _, path in legend(chart)] == [
         *(("RUCB", 5), ("Beat the Mean", 3)),  # full, hollow
         ("separate runs for each horizon", 1),
         ("best and worst run", 6),  # dots
@@ -180,7 +105,7 @@ def test_a_problem_has_a_panel_and_a_start_of_its_own():
     )  # a sorts before m, but comes after it
     both = Results(pl.concat([HORIZONS.frame, other.frame]))
     chart = figures.regret(both)
-    panels = chart.to_dict()["concat"]
+    panels = spec_of(chart)["concat"]
     assert [panel["title"]["text"] for panel in panels] == ["m · K = 2", "a · K = 5"]
     assert heading(chart) == ("Cumulative regret", ["1 to 2 runs · horizons 10 to 100"])
     assert line_of(chart, "regret", "btm", problem="a") == {1: 1.0, 50: 8.0}
@@ -217,7 +142,7 @@ def test_a_line_of_one_point_is_a_mark():
     assert domain(chart, "x") == [5, 20]
 
 
-def test_regrets_of_real_runs(tmp_path):
+def test_regrets_of_real_runs():
     parts = [duels.simulate("cyclic-4", "rucb", horizon=1000, runs=5)]
     parts += [duels.simulate("cyclic-4", "savage", horizon=horizon, runs=5) for horizon in (100, 1000)]
     chart = figures.regret(duels.results.combine(parts))
@@ -233,7 +158,7 @@ def test_regrets_of_real_runs(tmp_path):
 def test_a_policy_without_regret_is_left_out_of_the_words():
     chart = figures.regret(results_of(("m", "rucb", 10, 10, [0.0]), ("m", "btm", 10, 10, [2.0])))
     assert line_of(chart, "regret", "rucb") == {10: None}
-    assert chart.to_dict()["description"].endswith("At the end: Beat the Mean on m 2.")
+    assert spec_of(chart)["description"].endswith("At the end: Beat the Mean on m 2.")
 
 
 def test_results_that_cannot_be_drawn():
@@ -253,7 +178,7 @@ def test_regrets_that_are_all_0(tmp_path):
         assert heading(chart)[1][1] == "every regret is 0"
         assert drawn(chart, "bound") == []
         assert figures.save(chart, tmp_path / "0.svg").exists()
-    assert "both axes" not in chart.to_dict()["description"]
+    assert "both axes" not in spec_of(chart)["description"]
 
 
 def test_the_pool_is_named_and_its_size_said_once():
@@ -263,8 +188,8 @@ def test_the_pool_is_named_and_its_size_said_once():
         chart = plot(both, pool="mslr")
         assert heading(chart)[0] == f"{title} on arms of mslr"
         assert heading(chart)[1][0] == "2 runs · horizon 10"
-        assert [panel["title"]["text"] for panel in chart.to_dict()["concat"]] == ["K = 16", "K = 32"]
-        assert f"{title} on arms of mslr" in chart.to_dict()["description"]
+        assert [panel["title"]["text"] for panel in spec_of(chart)["concat"]] == ["K = 16", "K = 32"]
+        assert f"{title} on arms of mslr" in spec_of(chart)["description"]
         one = plot(both, problem="16 arms", pool="mslr")
         assert heading(one)[0] == f"{title} on 16 arms of mslr"
         assert heading(one)[1][0] == "2 runs · horizon 10"
@@ -296,9 +221,9 @@ def test_bounds_by_hand():
     assert heading(chart)[1][1:] == ["Theorem 2: δ = 0.05"]
 
 
-def test_bounds_in_the_legend(tmp_path):
+def test_bounds_in_the_legend():
     chart = figures.regret(with_alpha("btm", "rucb:alpha=2"), bounds=TWO)
-    entries = legend(chart, tmp_path)
+    entries = legend(chart)
     (shade,) = legends.color_of(["rucb:alpha=2"]).range
     assert [(label, color) for label, color, _ in entries] == [
         ("Beat the Mean", charts.GREEN),
@@ -396,7 +321,7 @@ def test_bounds_that_cannot_be_drawn():
         figures.regret(both, bounds=PreferenceMatrix([[0.5, 0.7], [0.3, 0.5]]))
 
 
-def test_accuracy_by_hand(tmp_path):
+def test_accuracy_by_hand():
     results = results_of(
         ("m", "rucb", 10, 1, [1.0] * 4, [0, 0, 1, 0]),
         ("m", "rucb", 10, 10, [1.0] * 4, [1, 1, 1, 0]),
@@ -414,7 +339,7 @@ def test_accuracy_by_hand(tmp_path):
     (band,) = [row for row in drawn(chart, "accuracy_low", "area") if row["t"] == 10]
     for end in (band["accuracy_low"], band["accuracy_high"]):
         assert abs(0.75 - end) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / 4), rel=1e-5)
-    assert [label for label, _, _ in legend(chart, tmp_path)] == ["RUCB", "95% confidence interval"]
+    assert [label for label, _, _ in legend(chart)] == ["RUCB", "95% confidence interval"]
     assert drawn(figures.accuracy(results, band=None), "accuracy_low", "area") == []
 
 
@@ -429,7 +354,7 @@ def test_the_interval_is_wilsons():
     assert bars[0]["accuracy_low"] < 0.75 < bars[0]["accuracy_high"]
 
 
-def test_accuracy_at_the_horizons(tmp_path):
+def test_accuracy_at_the_horizons():
     chart = figures.accuracy(HORIZONS)
     assert line_of(chart, "accuracy", "btm") == {10: 0.5, 100: 0.0}  # of the runs told 10, and of those told 100
     assert line_of(chart, "accuracy", "rucb") == {10: 0.5, 50: 0.5, 100: 1.0}  # at its checkpoints
@@ -437,7 +362,7 @@ def test_accuracy_at_the_horizons(tmp_path):
     assert line_of(chart, "accuracy", "rucb", "point") == {}
     assert len(drawn(chart, "accuracy_low", "area")) == 5
     assert drawn(chart, "accuracy_low", "rule") == []
-    assert [(label, path.count("M")) for label, _, path in legend(chart, tmp_path)] == [
+    assert [(label, path.count("M")) for label, _, path in legend(chart)] == [
         *(("RUCB", 5), ("Beat the Mean", 3)),  # full, and a line around a hollow mark
         ("separate runs for each horizon", 1),
         ("95% confidence interval", 5),
@@ -452,7 +377,7 @@ def test_bars_stand_side_by_side():
         marks = [kind["xOffset"] for kind, y, _ in parts(chart) if kind["type"] == "point" and y == "accuracy"]
         assert marks == pytest.approx(aside)  # each on its bar
         assert heading(chart)[1][1] == "bars: 95% intervals"
-        axis = chart.to_dict()["layer"][0]["encoding"]["x"]["axis"]
+        axis = spec_of(chart)["layer"][0]["encoding"]["x"]["axis"]
         assert axis["values"] == [10]  # so that no mark seems to be at another time
 
 
@@ -477,7 +402,7 @@ def test_bars_beside_a_line_stand_close_to_their_time():
 )
 def test_whom_a_run_must_name(provenance, winner):
     chart = figures.accuracy(Results(HORIZONS.frame, provenance=provenance))
-    assert f"Share of runs that recommend {winner} against time" in chart.to_dict()["description"]
+    assert f"Share of runs that recommend {winner} against time" in spec_of(chart)["description"]
 
 
 def test_accuracy_of_a_policy_without_those_times():
@@ -510,7 +435,7 @@ def test_probabilities_by_enumeration(matrix):
     assert len(rows) == 2 * matrix.arms
 
 
-def test_the_figure_of_cyclic_4(tmp_path):
+def test_the_figure_of_cyclic_4():
     chart = figures.condorcet_probability(duels.problem("cyclic-4"))
     # Of four subsets of three arms one is a cycle; all four arms have a winner, but no order.
     assert [(row["size"], row["probability"]) for row in drawn(chart, "probability")] == [
@@ -521,7 +446,7 @@ def test_the_figure_of_cyclic_4(tmp_path):
         "Assumptions on random subsets of cyclic-4",
         ["K of 4 arms · a winner is least likely at K = 3: 0.7500"],
     )
-    entries = legend(chart, tmp_path)
+    entries = legend(chart)
     assert [(label, color) for label, color, _ in entries] == [
         *(("Condorcet winner", charts.VERMILION), ("total order", charts.BLUE)),
     ]
@@ -696,7 +621,7 @@ def test_pairs_in_the_order_of_the_matrix():
 def test_a_panel_for_each_policy():
     results = recorded(("rucb", 0, 5, EARLY), ("rucb", 0, 9, LATE), ("btm", 0, 7, LATER))
     chart = figures.pairs(results)
-    panels = chart.to_dict()["concat"]
+    panels = spec_of(chart)["concat"]
     assert [panel["title"]["text"] for panel in panels] == [
         "RUCB, t = 9",
         "Beat the Mean, t = 7",
@@ -740,56 +665,14 @@ def test_pairs_that_cannot_be_drawn():
         figures.pairs(twice)
 
 
-SIMPLE = Results(HORIZONS.frame.with_columns(simple_regret="regret"))
-ALL = {
-    "regret": lambda: figures.regret(HORIZONS),
-    "bounds": lambda: figures.regret(with_alpha("rucb:alpha=2", "rucb"), bounds=TWO),
-    "accuracy": lambda: figures.accuracy(HORIZONS),
-    "regret_and_accuracy": lambda: figures.regret_and_accuracy(HORIZONS),
-    "simple_regret": lambda: figures.simple_regret(SIMPLE),
-    "subsets": lambda: figures.condorcet_probability(duels.problem("cyclic-4")),
-    "preferences": lambda: figures.preferences(duels.problem("arxiv-6")),
-    "pairs": lambda: figures.pairs(recorded(("rucb", 0, 9, LATE), ("btm", 0, 9, EARLY))),
-}
-
-
-def test_every_figure_of_the_list_is_here():
-    assert set(FIGURES) <= set(ALL)
-
-
 def test_every_figure_and_its_data_are_described():
     pages = Path(__file__).parents[2] / "docs" / "figures"
     text = "".join(page.read_text() for page in pages.glob("*.md"))
     assert [name for name in figures.__all__ if not re.search(rf"(`|figures\.){name}\b", text)] == []
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
-def test_every_figure_is_written(name, ending, tmp_path):
-    path = figures.save(ALL[name](), tmp_path / f"figure{ending}")
-    assert path.stat().st_size > 1000
-    if ending == ".png":
-        width, height, rows = pixels(path)
-        assert (width > 300, height > 300, rows > 50) == (True, True, True)
-
-
-def test_a_page_and_a_definition(tmp_path):
-    chart = figures.pairs(recorded(("rucb", 0, 9, LATE)))
-    html = figures.save(chart, tmp_path / "figure.html").read_text()
-    assert "Duels of each pair on m" in html
-    assert '"Duels of each pair' in figures.save(chart, tmp_path / "figure.json").read_text()
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_every_figure_describes_itself(name):
-    spec = ALL[name]().to_dict()
-    assert len(spec["description"]) > 60
-    for text in (spec["title"]["text"], *spec["title"]["subtitle"], spec["description"]):
-        assert not re.search(r"nan|None|null|\{|\}", text)
-
-
 def test_descriptions_say_where_lines_end():
-    assert figures.regret(HORIZONS).to_dict()["description"] == (
+    assert spec_of(figures.regret(HORIZONS))["description"] == (
         "Cumulative regret on m: K = 2 · 2 runs · horizons 10 to 100. Mean cumulative regret against time, both axes "
         "logarithmic. At the end: RUCB on m 8, Beat the Mean on m 30."
     )
@@ -824,6 +707,6 @@ def test_every_figure_takes_a_folder_and_says_what_it_takes(tmp_path):
             draw(tmp_path / "nowhere", *more)
     matrix = duels.problem("cyclic-4")
     for draw in (figures.preferences, figures.condorcet_probability):
-        assert draw("cyclic-4").to_dict() == draw(matrix).to_dict()
+        assert spec_of(draw("cyclic-4")) == spec_of(draw(matrix))
         with pytest.raises(InvalidInput, match="is not a problem: expected"):
             draw(None)

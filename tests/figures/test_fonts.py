@@ -6,8 +6,8 @@ import re
 import shutil
 
 import pytest
+from chart_reader import HORIZONS
 from fontTools.ttLib import TTFont
-from test_figures import HORIZONS
 
 import duels
 from duels import figures

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from chart_reader import spec_of, svg_of
 from oracles import ORACLES
 from scipy import integrate
 
@@ -43,12 +44,7 @@ BY_HAND += [(16, 4.0, 3.0, 0.2, 1.3), (32, 4.0, 3.0, 0.1, 1.4)]
 
 def words(chart):
     """The subtitle."""
-    return " | ".join(chart.to_dict()["title"]["subtitle"])
-
-
-def svg(chart, folder):
-    """All text of the drawn figure, legends and axes included."""
-    return figures.save(chart, folder / "figure.svg").read_text()
+    return " | ".join(spec_of(chart)["title"]["subtitle"])
 
 
 def played(matrix, horizon, seed=0, **parameters):
@@ -128,12 +124,12 @@ def test_intervals_against_the_listing():
     assert points["compared"].to_list() == [met[t] > met[t - 1] for t in range(1, horizon + 1)]
 
 
-def test_what_figure_1_says(tmp_path):
+def test_what_figure_1_says():
     # C(0.05) for K = 3, α = 0.51: (1.04·9/(0.02·0.05))^50 = 9360^50, 50·log10(9360) = 198.56.
     chart = figures.intervals(recorded(BY_HAND), THREE)
     assert "p is inside at every recorded time from T = 16 on" in words(chart)
     assert "with probability 0.95, T ≤ C(0.05) = 10¹⁹⁹ (α = 0.51, K = 3)" in words(chart)
-    drawn = svg(chart, tmp_path)
+    drawn = svg_of(chart)
     for text in ("The interval of a against b", "probability that a beats b", "p is outside", "T = 16", "compared"):
         assert text in drawn
     # (5·9/(2·0.05))^(1/2) = √450 = 21.2
@@ -143,22 +139,22 @@ def test_what_figure_1_says(tmp_path):
     assert "Lemma" not in words(figures.intervals(recorded(BY_HAND, "savage"), THREE))
 
 
-def test_figure_1_without_a_T_and_with_one_at_once(tmp_path):
+def test_figure_1_without_a_T_and_with_one_at_once():
     never = figures.intervals(recorded(BY_HAND[:2]), THREE)
     assert "at the last recorded time, t = 2, p is outside" in words(never)
-    assert "T =" not in svg(never, tmp_path)
+    assert "T =" not in svg_of(never)
     always = figures.intervals(recorded(BY_HAND[4:]), THREE)
     assert "p is inside at every recorded time; T = 16 is the first of them" in words(always)
-    assert "p is outside" not in svg(always, tmp_path)
-    assert "T = 16<" not in svg(always, tmp_path)  # a line of T would stand on the axis
+    assert "p is outside" not in svg_of(always)
+    assert "T = 16<" not in svg_of(always)  # a line of T would stand on the axis
 
 
 def test_figure_1_begins_at_the_first_duel():
-    drawn = figures.intervals(recorded(BY_HAND), THREE).to_dict()["layer"]
+    drawn = spec_of(figures.intervals(recorded(BY_HAND), THREE))["layer"]
     assert drawn[0]["encoding"]["x"]["scale"]["domain"][0] == 2
     assert "\n1," not in drawn[0]["data"]["values"]
     apart = figures.intervals(recorded(BY_HAND[:1]), THREE)  # never met
-    assert "\n1," in apart.to_dict()["layer"][0]["data"]["values"]
+    assert "\n1," in spec_of(apart)["layer"][0]["data"]["values"]
 
 
 def test_the_tails_have_the_area_of_the_bound():
@@ -200,14 +196,14 @@ def test_when_tails_are_drawn():
         tail_points(points.head(3))
 
 
-def test_figure_1_with_tails(tmp_path):
+def test_figure_1_with_tails():
     chart = figures.intervals(recorded([*BY_HAND, (128, 9.0, 6.0, 0.4, 0.9)]), THREE, tails=[16, 32])
-    drawn = svg(chart, tmp_path)
+    drawn = svg_of(chart)
     # At 16 and 32 n = 4 and ε = 1.3 − 0.75, 1.4 − 0.75: 2 exp(−8·0.3025) = 0.178, 2 exp(−8·0.4225) = 0.068.
     for text in (">0.18<", ">0.068<", "Chernoff and Hoeffding"):
         assert text in drawn
     reach = max(tail_points(interval_points(recorded(BY_HAND), THREE), [16, 32])["x"])
-    domains = [layer["encoding"]["y"]["scale"]["domain"] for layer in chart.to_dict()["layer"][:3]]
+    domains = [layer["encoding"]["y"]["scale"]["domain"] for layer in spec_of(chart)["layer"][:3]]
     assert domains[0] == [pytest.approx(1.5 - reach), pytest.approx(reach)]  # around the mean 0.75
     widest = [max(row["right"] for row in rows) for rows in graphs_of(chart)]
     # Each takes 0.8 of the least room that there is, that from 16 to 32; from 32 to 128 there is more.
@@ -215,11 +211,11 @@ def test_figure_1_with_tails(tmp_path):
     assert "×" not in drawn
 
 
-def test_small_tails_are_drawn_wider(tmp_path):
+def test_small_tails_are_drawn_wider():
     # n = 9 at t = 20 and 40: ε = 0.45 and 0.6 give 2 exp(−18·0.2025) = 0.0522 and 2 exp(−18·0.36) = 0.00307.
     rows = [(20, 9.0, 4.5, 0.05, 0.95), (40, 9.0, 4.5, -0.1, 1.1), (200, 9.0, 4.5, -0.1, 1.1)]
     chart = figures.intervals(recorded(rows), THREE, tails=[20, 40])
-    drawn = svg(chart, tmp_path)
+    drawn = svg_of(chart)
     for text in (">0.052<", ">0.0031 (×10)<", "×10: drawn ten times as wide"):
         assert text in drawn
     tails = [row for rows in data_of(chart) for row in rows if row.get("outside")]
@@ -236,7 +232,7 @@ def graphs_of(chart):
 
 
 def data_of(chart):
-    said = chart if isinstance(chart, dict) else chart.to_dict()
+    said = chart if isinstance(chart, dict) else spec_of(chart)
     return [
         layer["data"]["values"]
         for layer in said["layer"]
@@ -247,7 +243,7 @@ def data_of(chart):
 def test_one_recorded_time_is_enough():
     one = recorded(BY_HAND[4:5])
     assert "T = 16" in words(figures.intervals(one, THREE))
-    figures.intervals(one, THREE, tails=True).to_dict()
+    svg_of(figures.intervals(one, THREE, tails=True))
 
 
 def test_intervals_that_are_not_there():
@@ -375,7 +371,7 @@ def test_states_against_the_listing():
     assert out > 0
 
 
-def test_of_many_arms_the_best_are_shown(tmp_path):
+def test_of_many_arms_the_best_are_shown():
     matrix = duels.problem("bradley-terry:arms=10,spread=0.5").shuffle(1)
     results = duels.simulate(matrix, "rucb", horizon=500, checkpoints=[], record="pairs")
     shown = state_points(results, matrix)["row"].unique(maintain_order=True).to_list()
@@ -389,10 +385,10 @@ def test_of_many_arms_the_best_are_shown(tmp_path):
     assert "none of the 10 arms" in chosen
 
 
-def test_what_figure_2_shows(tmp_path):
+def test_what_figure_2_shows():
     chart = figures.state(pairs_of(STATE), THREE)
     assert "RUCB on three, run 0, t = 16 · K = 3" in words(chart)
-    drawn = svg(chart, tmp_path)
+    drawn = svg_of(chart)
     for text in ("► a", ">b<", "► c", "row is ahead", "row is behind", "open"):
         assert text in drawn
     assert "► b" not in drawn
@@ -441,10 +437,10 @@ def test_the_bound_holds_of_what_was_simulated():
     assert quantile_points(results, TWO)["t"][0] == 3_000
 
 
-def test_what_figure_3_shows(tmp_path):
+def test_what_figure_3_shows():
     chart = figures.regret_quantiles(regrets([4.0, 1.0, 3.0]), TWO)
     assert words(chart) == "RUCB (α = 1.5), K = 2 · 3 runs, t = 100"
-    drawn = svg(chart, tmp_path)
+    drawn = svg_of(chart)
     for text in (
         "quantiles of R",
         "mean of R",
@@ -476,10 +472,10 @@ def test_what_figure_3_shows(tmp_path):
         (1, "at α = 1 there is no bound on the mean: Theorem 3 needs α > 1"),
     ],
 )
-def test_bounds_that_say_nothing(alpha, said, tmp_path):
+def test_bounds_that_say_nothing(alpha, said):
     chart = figures.regret_quantiles(regrets([4.0, 1.0, 3.0], f"rucb:alpha={alpha}"), TWO)
     assert said in words(chart)
-    drawn = svg(chart, tmp_path)
+    drawn = svg_of(chart)
     assert "Theorem 3's bound" not in drawn
     assert ("Theorem 2's bound" in drawn) == (alpha == 1)
     if alpha < 1:
@@ -489,7 +485,7 @@ def test_bounds_that_say_nothing(alpha, said, tmp_path):
 
 def axis_of(chart):
     return next(
-        layer["encoding"]["y"]["scale"]["domain"] for layer in chart.to_dict()["layer"] if "y" in layer["encoding"]
+        layer["encoding"]["y"]["scale"]["domain"] for layer in spec_of(chart)["layer"] if "y" in layer["encoding"]
     )
 
 

@@ -5,6 +5,7 @@ import warnings
 
 import polars as pl
 import pytest
+from chart_reader import spec_of
 
 import duels
 from duels import figures
@@ -46,7 +47,7 @@ def test_limits_that_the_votes_do_not_give_are_arrows():
 def test_the_best_arms_are_shown():
     chart = figures.ratings(table(), most=2, labels={"a": "Ada"})
     assert chart.title.subtitle[0].startswith("the best 2 of 4 arms")
-    y = chart.to_dict()["layer"][0]["encoding"]["y"]
+    y = spec_of(chart)["layer"][0]["encoding"]["y"]
     assert y["scale"]["domain"] == ["a", "b"]
     assert y["axis"]["labelExpr"] == '{"a": "Ada", "b": "b"}[datum.label]'
 

@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from test_figures import HORIZONS, domain, drawn, heading, legend, line_of
+from chart_reader import HORIZONS, domain, drawn, heading, legend, line_of, spec_of
 
 import duels
 from duels import figures
@@ -37,7 +37,7 @@ def test_medians_and_quartiles_by_hand():
     assert third["simple_regret_min"] is None
 
 
-def test_the_line_is_the_median_in_a_band(tmp_path):
+def test_the_line_is_the_median_in_a_band():
     chart = figures.simple_regret(simple_results(RUNS))
     assert line_of(chart, "simple_regret", "rucb") == pytest.approx({10: 0.3, 20: 0.15, 30: 0.05})
     band = line_of(chart, "simple_regret_q25", "rucb", "area")
@@ -45,23 +45,23 @@ def test_the_line_is_the_median_in_a_band(tmp_path):
     assert drawn(chart, "simple_regret_q25", "area")[0]["simple_regret_q75"] == pytest.approx(0.525)
     assert domain(chart, "y") == [0.02, 1]
     assert domain(chart, "x") == [10, 50]
-    assert [label for label, _, _ in legend(chart, tmp_path)] == ["RUCB", "middle half of the runs"]
+    assert [label for label, _, _ in legend(chart)] == ["RUCB", "middle half of the runs"]
     assert heading(chart) == ("Median simple regret on m", ["K = 2 · 4 runs · horizon 30"])
-    assert chart.to_dict()["description"].endswith("At the end: RUCB on m 0.05.")
+    assert spec_of(chart)["description"].endswith("At the end: RUCB on m 0.05.")
 
 
-def test_bands(tmp_path):
+def test_bands():
     results = simple_results(RUNS)
     widest = figures.simple_regret(results, band="minmax")
     assert line_of(widest, "simple_regret_min", "rucb", "area")[20] == 0.05
-    assert [label for label, _, _ in legend(widest, tmp_path)] == ["RUCB", "best and worst run"]
+    assert [label for label, _, _ in legend(widest)] == ["RUCB", "best and worst run"]
     bare = figures.simple_regret(results, band=None)
     assert drawn(bare, "simple_regret_q25", "area") == []
-    assert [label for label, _, _ in legend(bare, tmp_path)] == ["RUCB"]
+    assert [label for label, _, _ in legend(bare)] == ["RUCB"]
     with pytest.raises(InvalidInput, match="simple_regret has no band 'ci': expected 'quantiles' or 'minmax', or None"):
         figures.simple_regret(results, band="ci")
     single = simple_results({10: [0.4], 20: [0.2]})
-    assert [label for label, _, _ in legend(figures.simple_regret(single), tmp_path)] == ["RUCB"]
+    assert [label for label, _, _ in legend(figures.simple_regret(single))] == ["RUCB"]
     with pytest.raises(InvalidInput, match="no policy has several runs over time"):
         figures.simple_regret(single, band="quantiles")
 
@@ -70,7 +70,7 @@ def test_continuous_spaces_have_panels_with_axes_of_their_own():
     """Time is linear from 0; a function's regrets set the y axis of its panel, and of no other."""
     scaled = {t: [100 * value for value in values] for t, values in RUNS.items()}
     parts = [simple_results(RUNS, "near", arms=None), simple_results(scaled, "far", arms=None)]
-    spec = figures.simple_regret(duels.results.combine(parts)).to_dict()
+    spec = spec_of(figures.simple_regret(duels.results.combine(parts)))
     near, far = (panel["layer"][0]["encoding"] for panel in spec["concat"])
     assert near["x"]["scale"] == {"domain": [0, 30], "nice": False}
     assert near["x"]["title"] == far["x"]["title"] == "duels"
@@ -83,7 +83,7 @@ def test_a_median_of_zero():
     """The line ends where the median is 0, and the description says so; a panel of zeros is linear."""
     chart = figures.simple_regret(simple_results({10: [0.2, 0.4], 20: [0.0, 0.0]}))
     assert line_of(chart, "simple_regret", "rucb") == pytest.approx({10: 0.3, 20: None})
-    assert chart.to_dict()["description"].endswith("At the end: RUCB on m 0.")
+    assert spec_of(chart)["description"].endswith("At the end: RUCB on m 0.")
     found = figures.simple_regret(simple_results({10: [0.0, 0.0, 0.8], 20: [0.0, 0.0, 0.0]}))
     assert domain(found, "y") == [0, 0.4]  # the upper quartile of 0, 0 and 0.8
     assert line_of(found, "simple_regret", "rucb") == {10: 0, 20: 0}
