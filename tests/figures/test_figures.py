@@ -461,7 +461,7 @@ def random_matrix(arms, seed):
 
 def test_estimates_have_an_interval(monkeypatch):
     monkeypatch.setattr("duels.preference.count_ordered_subsets", lambda beats, size: None)
-    monkeypatch.setattr("duels.preference.ordered_subsets_by_size", lambda beats: None)
+    monkeypatch.setattr("duels.preference.count_ordered_subsets_by_size", lambda beats: None)
     matrix = random_matrix(8, 0)
     chart = figures.condorcet_probability(matrix, sizes=[4, 1, 3, 4], samples=1000)
     rows = drawn(chart, "lower", "area")
