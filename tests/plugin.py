@@ -77,4 +77,5 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
         schemapi.DEBUG_MODE = False  # a chart is validated when it is saved, and not every part of it before
     gc.freeze()  # looking through what was imported for garbage again and again takes time
+    gc.set_threshold(50_000, 20, 20)
     gc.enable()

@@ -4,6 +4,7 @@ What is compiled computes the same. Only work is left out whose result no test w
 """
 
 import fcntl
+import functools
 import gc
 import os
 from pathlib import Path
@@ -66,7 +67,13 @@ def compile_quickly() -> None:
     compiler.compile_extra, context.get_executable = compile_extra, get_linked_or_executable
     library._optimize_final_module, library._finalize_final_module = optimize_last, make_usable_if_called
     # Numba compares all options of two functions thousands of times, each through a property.
-    TargetConfig.values = lambda self: {name: one.default for name, one in self.options.items()} | self._values
+    TargetConfig.values = lambda self: find_defaults(type(self)) | self._values
+
+
+@functools.cache
+def find_defaults(kind: type) -> dict[str, object]:
+    """The default of each option of that kind of target."""
+    return {name: one.default for name, one in kind.options.items()}
 
 
 def compile_once() -> None:

@@ -223,11 +223,11 @@ OTHERS = {"old": ["p", "q", "r"], "new": ["q", "t", "u"], "odd": ["u", "p"]}
 def test_no_winner_for_clicks_that_ignore_relevance(click):
     """Complete A/A studies of one head query by the default method, with a look after every answer.
 
-    If each of eight studies named a winner with the promised chance of 5 %, more than four of them did once in 65,000
+    If each of five studies named a winner with the promised chance of 5 %, more than three of them did once in 33,000
     runs. By probabilistic interleaving with marginalised credit nearly all of them do.
     """
-    assert most_winners(8, 1e-4) == 4
-    assert count_winners(8, CROSSED, click, 500, length=3) <= 4
+    assert most_winners(5, 1e-4) == 3
+    assert count_winners(5, CROSSED, click, 500, length=3) <= 3
 
 
 @pytest.mark.deep
