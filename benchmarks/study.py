@@ -7,6 +7,7 @@ how long a study of a million events takes to load, from its log and from its ol
 arms after each of 100,000 answers.
 """
 
+import json
 import statistics
 import tempfile
 import threading
@@ -90,7 +91,8 @@ def grow(study, upto, arms=64, voters=0, items=0):
         left, right = k % arms, (k * 7 + 1 + k // arms) % arms
         right = right if right != left else (left + 1) % arms
         more = {"voter": f"voter of {k * k % voters}"} if voters else {}
-        note = {"note": f'{{"item": {1 + k * 13 % items}}}'} if items else {}
+        first = {} if k or not items else {"items": [[1, items]], "ready": list(range(arms))}
+        note = {"note": json.dumps({"item": 1 + k * 13 % items} | first)} if items else {}
         ask = next_event(
             history, "ask", 1e9 + k, duel=k, attempt=0, left_arm=left, right_arm=right, swapped=0, **more, **note
         )
