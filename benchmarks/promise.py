@@ -927,7 +927,7 @@ METHODS = {"team draft": (arrange_team_draft, 3.0), "probabilistic, assigned": (
 
 
 def study_clicks(method: str, falling: bool, rng: Any) -> Found:
-    """One study of clicks on one query with fixed rankings; before, with marginalised credit."""
+    """One study of clicks on one query with fixed rankings; before, with marginalized credit."""
     found = []
     for way, tau in (METHODS[method], (arrange_probabilistic, 3.0)):
         out = np.zeros(len(Found._fields), np.int64)
@@ -1099,7 +1099,7 @@ BEFORE_DRAWS = "each answer taken as a draw from all items"
 BEFORE_PEOPLE = "each answer taken as a draw from all people"
 BEFORE_RECEIVED = "the answers received so far"
 BEFORE_FIRST = "the first answer to each question"
-BEFORE_CREDIT = "probabilistic, marginalised credit"
+BEFORE_CREDIT = "probabilistic, marginalized credit"
 OTHER_ITEMS, OTHER_PEOPLE = "other items", "other people"
 
 

@@ -598,7 +598,7 @@ LATER = {(0, 0): 300, (0, 1): 30, (1, 1): 0}
 def test_pairs_by_hand():
     results = recorded(("rucb", 0, 5, EARLY), ("rucb", 0, 9, LATE), ("rucb", 1, 5, EARLY), ("rucb", 1, 9, LATER))
     chart = figures.pairs(results)
-    # Means of 100 and 300, of 20 and 30; arm 1 never duelled itself, so its cell is blank.
+    # Means of 100 and 300, of 20 and 30; arm 1 never dueled itself, so its cell is blank.
     assert cells(chart, "duels") == {("0", "0"): 200, ("0", "1"): 25, ("1", "0"): 25}
     assert domain(chart, "color") == [20 + 5, 25 * 10]  # a power of ten at least
     assert (domain(chart, "x"), domain(chart, "y")) == (["0", "1"], ["0", "1"])

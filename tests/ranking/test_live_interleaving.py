@@ -203,7 +203,7 @@ def test_the_methods_for_live_traffic():
 
 @pytest.mark.parametrize("name", ["balanced", "optimized", "probabilistic:credit=marginal", "probabilistic"])
 def test_biased_methods_are_refused(name):
-    """`probabilistic` as a method of simulations, which has marginalised credit."""
+    """`probabilistic` as a method of simulations, which has marginalized credit."""
     method = find_method(name) if name == "probabilistic" else name
     with pytest.raises(InvalidInput, match=r"not for live traffic: .* is not 1/2, so a study .*Use 'team-draft'"):
         interleave(*HEAD_QUERY, method=method)

@@ -215,7 +215,7 @@ def most_winners(studies, alarm):
     return int(binom.isf(alarm, studies, 0.05))
 
 
-CROSSED = {"old": ["p", "q", "r", "s"], "new": ["q", "r", "s", "p"]}  # of which marginalised credit prefers the new
+CROSSED = {"old": ["p", "q", "r", "s"], "new": ["q", "r", "s", "p"]}  # of which marginalized credit prefers the new
 OTHERS = {"old": ["p", "q", "r"], "new": ["q", "t", "u"], "odd": ["u", "p"]}
 
 
@@ -224,7 +224,7 @@ def test_no_winner_for_clicks_that_ignore_relevance(click):
     """Complete A/A studies of one head query by the default method, with a look after every answer.
 
     If each of five studies named a winner with the promised chance of 5 %, more than three of them did once in 33,000
-    runs. By probabilistic interleaving with marginalised credit nearly all of them do.
+    runs. By probabilistic interleaving with marginalized credit nearly all of them do.
     """
     assert most_winners(5, 1e-4) == 3
     assert count_winners(5, CROSSED, click, 500, length=3) <= 3

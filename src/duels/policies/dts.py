@@ -38,14 +38,14 @@ class State(NamedTuple):
     mass: np.ndarray  # (K, K) float64: how much a duel changes that probability, see `betas.learn`
     z: np.ndarray  # (K, K) float64: z_ij; ∞ on the diagonal
     score: np.ndarray  # (K,) int64: how many arms i may beat: #{j: u_ij > ½}
-    holds: np.ndarray  # (K,) float64: score[i] holds up to this L; −1 if i has duelled since
+    holds: np.ndarray  # (K,) float64: score[i] holds up to this L; −1 if i has dueled since
     limit: np.ndarray  # (1,) float64: L at the last step
     pool: np.ndarray  # (K,) int64: the candidates, ascending; later the arms that may come second
     tied: np.ndarray  # (K,) int64: the candidates that lose the fewest sampled matches
     last: np.ndarray  # (1,) int64: the first arm of the last step
     lanes: np.ndarray  # (W,) int64: the bits of a word that stand for an arm: bit l of word w for arm 53 w + l
     digits: np.ndarray  # (K, W, 8) int64: bit l of digits[i, w, b] is binary digit b of i's chance against that arm
-    met: np.ndarray  # (K, W) int64: the arms that i has duelled
+    met: np.ndarray  # (K, W) int64: the arms that i has dueled
     drawn: np.ndarray  # (K, W) int64: the arms whose match with i was drawn in i's row of this step's tournament …
     beaten: np.ndarray  # (K, W) int64: … and those of them that i beat
     covers: np.ndarray  # (W, W) int64: bit l of covers[v, w]: arm 53 v + l has all its matches with word w drawn

@@ -23,7 +23,7 @@ NEEDS_HORIZON = False
 ASSUMES = "condorcet"
 LIVE_TIES = "skipped"  # in a live study; it takes fewer answers
 
-STALE = 3.0  # above every u: marks the tangent of a pair that has duelled since
+STALE = 3.0  # above every u: marks the tangent of a pair that has dueled since
 SLACK = 1e-9  # more than the rounding error of a tangent
 
 

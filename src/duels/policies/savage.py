@@ -1,7 +1,7 @@
 """Condorcet SAVAGE: Urvoy, Clérot, Féraud & Naamane, ICML 2013, as described in Zoghi et al. (2014), section 3.
 
 Pairs of the remaining arms duel uniformly at random; an arm is eliminated once it is certain to lose to one.
-Only the pair that has just duelled can have become certain, so a step costs O(1).
+Only the pair that has just dueled can have become certain, so a step costs O(1).
 """
 
 import math

@@ -292,7 +292,7 @@ DEFAULTS: dict[str, dict[str, specs.Value]] = {
 
 LIVE = "team-draft"  # the default method for live traffic
 IDS = "[hit['_id'] for hit in response['hits']['hits']]"  # how a search engine's response becomes a ranking
-MARGINAL = "'probabilistic' with marginalised credit"
+MARGINAL = "'probabilistic' with marginalized credit"
 OUTCOMES: dict[float, Literal["left", "right", "tie"]] = {1.0: "left", 0.0: "right", 0.5: "tie"}
 
 
