@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from duels.errors import Conflict, DuelsError, InvalidInput, NothingToAsk, StorageError, UnknownName
 from duels.server.results_tab import glance
+from duels.storage.statements import fetch_rows
 from duels.study import items
 from duels.study.create import create_study, delete_study
 from duels.study.items import (
@@ -455,7 +456,8 @@ def test_studies_have_their_own_items(study):
     assert (count_items(study), count_items(other)) == (0, 1)
     assert clear_items(study) == 0
     delete_study("other", study.storage.url)
-    assert items.read(study, "SELECT count(*) FROM outputs", ()) == [(0,)]
+    with study.storage.lock:
+        assert fetch_rows(study.storage.connection(), "SELECT count(*) FROM outputs", ()) == [(0,)]
     with pytest.raises(StorageError, match="deleted"):
         add_items(other, [TWO])
 

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ..errors import InvalidInput, shorten
+from ..storage.statements import fetch_rows
 from ..storage.storage import Storage, Write
 from ..storage.tables import keys
 from ..study import base
-from ..study.items import rows
 from ..votes.names import label
 
 KINDS = ("admin", "api", "session", "vote", "results")
@@ -159,18 +159,18 @@ def find_key(storage: Storage, secret: str) -> Key | None:
         found = _find_keys(storage.connection(), keys.c.digest == digest)
         if not found or not hmac.compare_digest(found[0].digest, digest):
             return None
-        return found[0] if in_force(storage, storage.connection(), found[0]) else None
+        return found[0] if in_force(storage.connection(), found[0]) else None
 
 
 def link_with_study(connection: sa.Connection, digest: str) -> tuple[Key, str, float, str] | None:
     """Return a link by its digest, with name, time and settings of its study; None if it is not valid.
 
-    The caller holds the storage's lock. It uses the driver directly, since every vote through a link needs this.
+    The caller holds the storage's lock.
     """
     columns = ", ".join(f"k.{name}" for name in Key._fields)
     tables = "keys k JOIN studies s ON s.id = k.study_id"
     text = f"SELECT {columns}, s.name, s.created, s.settings FROM {tables} WHERE k.digest = ?"
-    found = rows(connection, text, (digest,))
+    found = fetch_rows(connection, text, (digest,))
     if not found:
         return None
     *fields, of_key, name, created, settings = found[0]
@@ -199,34 +199,31 @@ def is_paused(key: Key) -> bool:
     return is_off(key) and (key.expires is None or base.clock() < key.expires)
 
 
-def key_in(storage: Storage, connection: sa.Connection, number: int) -> Key | None:
+def key_in(connection: sa.Connection, number: int) -> Key | None:
     """Return a key by its id; None if it is no longer valid. The caller holds the storage's lock."""
     found = _find_keys(connection, keys.c.id == number)
-    return found[0] if found and in_force(storage, connection, found[0]) else None
+    return found[0] if found and in_force(connection, found[0]) else None
 
 
-def in_force(storage: Storage, connection: sa.Connection, key: Key | KeyId) -> bool:
+def in_force(connection: sa.Connection, key: Key | KeyId) -> bool:
     """Return whether a key is valid: neither it nor the token that opened its session is revoked or expired.
 
-    It uses the driver directly, since every vote needs this check. The digest is compared too: in a database that was
-    restored from a backup, the same id may belong to another key.
+    The digest is compared too: in a database that was restored from a backup, the same id may belong to another key.
     """
-    mark = "?" if storage.is_sqlite else "%s"
-    cursor = connection.connection.cursor()
-    cursor.execute(
+    found = fetch_rows(
+        connection,
         "SELECT k.revoked, k.expires, p.revoked, p.expires FROM keys k LEFT JOIN keys p ON p.id = k.parent_id "
-        f"WHERE k.id = {mark} AND k.digest = {mark}",
+        "WHERE k.id = ? AND k.digest = ?",
         (key.id, key.digest),
     )
-    row = cursor.fetchone()
     now = base.clock()
-    return row is not None and not any(row[::2]) and all(end is None or now < end for end in row[1::2])
+    return any(not any(row[::2]) and all(end is None or now < end for end in row[1::2]) for row in found)
 
 
 def is_in_force(storage: Storage, key: KeyId) -> bool:
     """Like `in_force`, outside a transaction."""
     with storage.lock, storage.translate_errors():
-        return in_force(storage, storage.connection(), key)
+        return in_force(storage.connection(), key)
 
 
 def list_keys(storage: Storage, kinds: tuple[str, ...], study_id: int | None = None) -> list[Key]:

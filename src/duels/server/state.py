@@ -21,6 +21,7 @@ from ..continuous.tuning.create import load_any
 from ..continuous.tuning.result import summarize_tuning
 from ..continuous.tuning.study import Tuning
 from ..errors import DamagedStudy, UnknownName
+from ..storage.statements import fetch_rows
 from ..storage.storage import NotReady, Storage, StudyRow, Write
 from ..study import base
 from ..study.answers.item_results import ItemCounts, item_counts
@@ -161,7 +162,7 @@ class Service:
     def exists(self, study: AnyStudy) -> bool:
         """Return whether the study is still in the database. Blocks."""
         with self.storage.lock, self.storage.translate_errors():
-            return _exists(self.storage, self.storage.connection(), study)
+            return _exists(self.storage.connection(), study)
 
     def key(self, secret: str) -> Key | None:
         """Return the valid key of a secret, as it is now in the database, or None. Blocks."""
@@ -234,10 +235,10 @@ class Service:
         return write.operation(connection)
 
     def _check(self, connection: sa.Connection, key: Key | None, study: AnyStudy) -> None:
-        if key is not None and not keys.in_force(self.storage, connection, key):
+        if key is not None and not keys.in_force(connection, key):
             self._keys.pop(key.digest, None)
             raise Refused(401, "the token was revoked or has expired: ask an admin for another one")
-        if not _exists(self.storage, connection, study):
+        if not _exists(connection, study):
             raise _Gone("the study was deleted")
 
     def verdict(self, study: Study) -> Json:
@@ -458,9 +459,7 @@ class _Gone(UnknownName):
         super().__init__("study", message, ())
 
 
-def _exists(storage: Storage, connection: sa.Connection, study: AnyStudy) -> bool:
+def _exists(connection: sa.Connection, study: AnyStudy) -> bool:
     """Compare name and time as well: in a database that was replaced, another study may have this id."""
-    cursor = connection.connection.cursor()
-    cursor.execute(f"SELECT name, created FROM studies WHERE id = {'?' if storage.is_sqlite else '%s'}", (study.id,))
-    row = cursor.fetchone()
-    return row is not None and tuple(row) == (study.row.name, study.row.created)
+    found = fetch_rows(connection, "SELECT name, created FROM studies WHERE id = ?", (study.id,))
+    return [tuple(row) for row in found] == [(study.row.name, study.row.created)]

@@ -24,6 +24,7 @@ from .changes import note_of_write, write_note
 from .connections import Connections
 from .database import DEFAULT, file_at
 from .histories import Histories, LoadedHistory
+from .statements import Row, adapt_marks, fetch_rows, join_marks
 from .tables import EVENT_COLUMNS, studies
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ PAUSE = 0.001  # seconds: a thread that releases a lock and takes it again at on
 WRITER = "duels-writer"  # the name of the thread that writes for callers of `post`
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
-EventRow = Sequence[Any]  # the fields of an `Event`, as the database returns them
+EventRow = Row  # the fields of an `Event`, as the database returns them
 
 
 # Which policies run that are in Python files: all, those that are unchanged since the study was created, or none.
@@ -156,8 +157,9 @@ class Storage(Connections):
         self.histories = Histories()
         self.compile: Callable[[Policy], None] | None = None  # compiles a policy before its first question, if set
         self.policy_files: PolicyFiles = "all"
-        names, mark = ("study_id", *EVENT_COLUMNS), "?" if self.is_sqlite else "%s"
-        self._insert = f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
+        names = ("study_id", *EVENT_COLUMNS)
+        insert = f"INSERT INTO events ({', '.join(names)}) VALUES ({join_marks(names)})"
+        self._insert = adapt_marks(insert, self.is_sqlite)
         self.write_failure: str | None = None  # why the last commit failed, if the database was the reason
         self.failed_at = -math.inf  # when that was, by `time.monotonic` …
         self.last_write = -math.inf  # … and when events were last written
@@ -387,19 +389,13 @@ class Storage(Connections):
         self, connection: sa.Connection, study_id: int, after: int, limit: int | None = None
     ) -> list[EventRow]:
         """Return a study's events after a sequence number, in order, as plain tuples of `Event`'s fields."""
-        mark = "?" if self.is_sqlite else "%s"
-        text = f"SELECT {', '.join(EVENT_COLUMNS)} FROM events WHERE study_id = {mark} AND seq > {mark} ORDER BY seq"
+        text = f"SELECT {', '.join(EVENT_COLUMNS)} FROM events WHERE study_id = ? AND seq > ? ORDER BY seq"
         text += "" if limit is None else f" LIMIT {int(limit)}"
-        cursor = connection.connection.cursor()
-        cursor.execute(text, (study_id, after))  # directly on the driver: a million rows in a second
-        return list(cursor.fetchall())
+        return fetch_rows(connection, text, (study_id, after))
 
     def last_seq(self, connection: sa.Connection, study_id: int) -> int:
         """Return the number of a study's last event; 0 if there is none."""
-        cursor = connection.connection.cursor()
-        cursor.execute(f"SELECT max(seq) FROM events WHERE study_id = {'?' if self.is_sqlite else '%s'}", (study_id,))
-        row = cursor.fetchone()
-        return 0 if row is None else int(row[0] or 0)
+        return int(fetch_rows(connection, "SELECT max(seq) FROM events WHERE study_id = ?", (study_id,))[0][0] or 0)
 
     def find(self, connection: sa.Connection, name: str) -> StudyRow | None:
         """Return the study with exactly this name."""

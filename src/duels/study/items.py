@@ -15,13 +15,13 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.engine.interfaces import DBAPICursor
 
 from ..checks import check_int
 from ..errors import Conflict, InvalidInput, LackingOutputs, NotFound, shorten
+from ..storage.statements import Row, execute, execute_many, fetch_rows, join_marks
 from ..storage.storage import Write
 from ..votes.item_tables import join_names
 from ..votes.names import place_of
@@ -52,7 +52,6 @@ __all__ = [
 ]
 
 
-Row = tuple[Any, ...]  # of the database
 LARGEST = (1 << 31) - 1  # the largest number that the database can store
 SETTINGS = "SELECT settings FROM studies WHERE id = ?"
 PROMPTS = "SELECT number, prompt, tags FROM items WHERE study_id = ? ORDER BY number"
@@ -110,7 +109,7 @@ def match_items(
         InvalidInput: If a new item has outputs of fewer than two arms.
     """
     there = defaultdict[str, list[tuple[int, tuple[str, ...]]]](list)
-    for number, prompt, tags in rows(connection, PROMPTS, (study.id,)):
+    for number, prompt, tags in fetch_rows(connection, PROMPTS, (study.id,)):
         there[_plain(prompt)].append((number, read_tags(tags)))
     met, new, more, tags_of = Counter[str](), list[Item](), list[Row](), dict[int, tuple[str, ...]]()
     for item in items:
@@ -137,7 +136,7 @@ def _find_lacking(
 ) -> list[Row]:
     """The outputs of an item that the one with this number does not have yet."""
     known: dict[str, str] = dict(
-        rows(connection, "SELECT arm, content FROM outputs WHERE study_id = ? AND item = ?", (study.id, number))
+        fetch_rows(connection, "SELECT arm, content FROM outputs WHERE study_id = ? AND item = ?", (study.id, number))
     )
     for arm, output in item.outputs.items():
         if known.get(names[arm], output.content) != output.content:
@@ -176,7 +175,7 @@ def delete_item(connection: sa.Connection, study: Log, number: int) -> None:
 
 def remember_number(connection: sa.Connection, study: Log, number: int) -> None:
     """Note the number of an item that is removed, if it is the largest so far; 0 says that there were items."""
-    (text,) = rows(connection, SETTINGS, (study.id,))[0]
+    (text,) = fetch_rows(connection, SETTINGS, (study.id,))[0]
     settings = json.loads(text)
     if number > settings.get(LAST, -1):
         changed = json.dumps(settings | {LAST: number})
@@ -185,8 +184,8 @@ def remember_number(connection: sa.Connection, study: Log, number: int) -> None:
 
 def last_number(connection: sa.Connection, study: Log) -> int:
     """Return the largest number that an item has or had; 0 if there was none."""
-    there: int = rows(connection, "SELECT max(number) FROM items WHERE study_id = ?", (study.id,))[0][0] or 0
-    removed: int = json.loads(rows(connection, SETTINGS, (study.id,))[0][0]).get(LAST, 0)
+    there: int = fetch_rows(connection, "SELECT max(number) FROM items WHERE study_id = ?", (study.id,))[0][0] or 0
+    removed: int = json.loads(fetch_rows(connection, SETTINGS, (study.id,))[0][0]).get(LAST, 0)
     return max(there, removed)
 
 
@@ -236,51 +235,25 @@ def item_in(note: str) -> int | None:
 
 def has_any(connection: sa.Connection, study_id: int) -> bool:
     """Return whether a study has items."""
-    return bool(rows(connection, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study_id,)))
+    return bool(fetch_rows(connection, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study_id,)))
 
 
 def had_any(connection: sa.Connection, study_id: int) -> bool:
     """Return whether a study has items, or had some that were removed."""
-    return has_any(connection, study_id) or LAST in json.loads(rows(connection, SETTINGS, (study_id,))[0][0])
+    return has_any(connection, study_id) or LAST in json.loads(fetch_rows(connection, SETTINGS, (study_id,))[0][0])
 
 
 def lost_all(connection: sa.Connection, study_id: int) -> bool:
     """Return whether a study had items, and all were removed."""
     text = "SELECT settings FROM studies WHERE id = ? AND NOT EXISTS (SELECT 1 FROM items WHERE study_id = ?)"
-    found = rows(connection, text, (study_id, study_id))
+    found = fetch_rows(connection, text, (study_id, study_id))
     return bool(found) and LAST in json.loads(found[0][0])
 
 
-def marks(values: Sequence[object]) -> str:
-    """Return a question mark for each value."""
-    return ", ".join("?" * len(values))
-
-
-def read(study: Log, text: str, values: Sequence[object]) -> list[Row]:
+def _read_rows(study: Log, text: str, values: Sequence[object]) -> list[Row]:
     """Return what a statement finds, on the connection that also writes."""
     with study.storage.lock, study.storage.translate_errors():
-        return rows(study.storage.connection(), text, values)
-
-
-def rows(connection: sa.Connection, text: str, values: Sequence[object]) -> list[Row]:
-    """Return what a statement finds."""
-    return list(execute(connection, text, values).fetchall())
-
-
-def execute(connection: sa.Connection, text: str, values: Sequence[object]) -> DBAPICursor:
-    """Run a statement directly on the driver, which is faster: every question needs a few of these."""
-    cursor = connection.connection.cursor()
-    cursor.execute(_add_marks(connection, text), values)
-    return cursor
-
-
-def execute_many(connection: sa.Connection, text: str, values: Sequence[Sequence[object]]) -> None:
-    """Run a statement for each of these values."""
-    connection.connection.cursor().executemany(_add_marks(connection, text), values)
-
-
-def _add_marks(connection: sa.Connection, text: str) -> str:
-    return text if connection.dialect.name == "sqlite" else text.replace("?", "%s")
+        return fetch_rows(study.storage.connection(), text, values)
 
 
 NUMBERS = "SELECT number FROM items WHERE study_id = ?"
@@ -356,8 +329,8 @@ class Lacking(NamedTuple):
 
 def find_lacking(study: Log) -> list[Lacking]:
     """Return the outputs of active arms that a study's items do not have, by item."""
-    prompts = read(study, "SELECT number, prompt FROM items WHERE study_id = ? ORDER BY number", (study.id,))
-    there = {*read(study, "SELECT item, arm FROM outputs WHERE study_id = ?", (study.id,))}
+    prompts = _read_rows(study, "SELECT number, prompt FROM items WHERE study_id = ? ORDER BY number", (study.id,))
+    there = {*_read_rows(study, "SELECT item, arm FROM outputs WHERE study_id = ?", (study.id,))}
     history = study.history()
     arms = [name for name, active in zip(history.names, history.active) if active]
     return [Lacking(number, arm, prompt) for number, prompt in prompts for arm in arms if (number, arm) not in there]
@@ -371,7 +344,7 @@ def add_output(study: Log, item: int, arm: str, output: Output) -> None:
 def _add_output(connection: sa.Connection, *, study: Log, item: int, arm: str, output: Output) -> None:
     key = (study.id, item, arm)
     study.current(connection)
-    if not rows(connection, "SELECT 1 FROM outputs WHERE study_id = ? AND item = ? AND arm = ?", key):
+    if not fetch_rows(connection, "SELECT 1 FROM outputs WHERE study_id = ? AND item = ? AND arm = ?", key):
         columns = "study_id, item, arm, kind, content"
         execute(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", (*key, *output))
         note_items(connection, study)
@@ -379,7 +352,7 @@ def _add_output(connection: sa.Connection, *, study: Log, item: int, arm: str, o
 
 def count_items(study: Log) -> int:
     """Return how many items a study has."""
-    return int(read(study, "SELECT count(*) FROM items WHERE study_id = ?", (study.id,))[0][0])
+    return int(_read_rows(study, "SELECT count(*) FROM items WHERE study_id = ?", (study.id,))[0][0])
 
 
 def list_items(study: Log, after: int = 0, limit: int = 50) -> list[tuple[int, Item]]:
@@ -413,14 +386,14 @@ def item_of(study: Log, number: int, arms: Iterable[str] | None = None) -> Item:
 
 
 def _list_items(study: Log, after: int, limit: int, arms: Sequence[str] | None) -> list[tuple[int, Item]]:
-    key, only = study.id, "" if arms is None else f" AND arm IN ({marks(arms)})"
+    key, only = study.id, "" if arms is None else f" AND arm IN ({join_marks(arms)})"
     prompts = "SELECT number, prompt, tags FROM items WHERE study_id = ? AND number > ? ORDER BY number LIMIT ?"
     outputs = f"SELECT item, arm, kind, content FROM outputs WHERE study_id = ? AND item BETWEEN ? AND ?{only}"
     with study.storage.lock:
-        there = read(study, prompts, (key, after, limit))
+        there = _read_rows(study, prompts, (key, after, limit))
         found = {number: Item(prompt, {}, read_tags(tags)) for number, prompt, tags in there}
         if found and (arms is None or arms):
-            of_these = read(study, outputs, (key, min(found), max(found), *(arms or ())))
+            of_these = _read_rows(study, outputs, (key, min(found), max(found), *(arms or ())))
             for number, arm, kind, content in sorted(of_these):
                 found[number].outputs[arm] = Output(kind, content)
     return list(found.items())
@@ -466,14 +439,14 @@ def allow_scripts(study: Log, allowed: bool) -> None:
 
 
 def _allow_scripts(connection: sa.Connection, *, study: Log, allowed: bool) -> None:
-    (settings,) = rows(connection, SETTINGS, (study.id,))[0]
+    (settings,) = fetch_rows(connection, SETTINGS, (study.id,))[0]
     changed = json.dumps(json.loads(settings) | {"scripts": allowed})
     execute(connection, "UPDATE studies SET settings = ? WHERE id = ?", (changed, study.id))
 
 
 def scripts_allowed(study: Log) -> bool:
     """Return whether scripts in HTML outputs run, as the database says now."""
-    return bool(json.loads(read(study, SETTINGS, (study.id,))[0][0]).get("scripts"))
+    return bool(json.loads(_read_rows(study, SETTINGS, (study.id,))[0][0]).get("scripts"))
 
 
 def find_item_set(connection: sa.Connection, study: Log) -> ItemSet:
@@ -483,10 +456,10 @@ def find_item_set(connection: sa.Connection, study: Log) -> ItemSet:
         Conflict: If the first question cannot be asked: outputs are missing.
     """
     history = study.current(connection)
-    numbers = tuple(row[0] for row in rows(connection, f"{NUMBERS} ORDER BY number", (study.id,)))
+    numbers = tuple(row[0] for row in fetch_rows(connection, f"{NUMBERS} ORDER BY number", (study.id,)))
     if not numbers:
         return ItemSet((), frozenset())
-    counts = {arm: count for arm, count in rows(connection, OUTPUTS, (study.id,))}  # noqa: C416  # for its type
+    counts = {arm: count for arm, count in fetch_rows(connection, OUTPUTS, (study.id,))}  # noqa: C416  # for its type
     ready = frozenset(arm for arm, name in enumerate(history.names) if counts.get(name, 0) == len(numbers))
     lacking = [arm for arm, active in enumerate(history.active) if active and arm not in ready]
     able = [arm for arm, active in enumerate(history.active) if active and arm in ready]
@@ -522,9 +495,9 @@ def _with_both(
     """The items, of these or of all, that have outputs of all these arms."""
     if among is not None and not among:
         return set()
-    only = "" if among is None else f" AND item IN ({marks(among)})"
-    text = f"SELECT item FROM outputs WHERE study_id = ?{only} AND arm IN ({marks(arms)}) GROUP BY item"
-    found = rows(connection, f"{text} HAVING count(*) = ?", (study_id, *(among or ()), *arms, len(arms)))
+    only = "" if among is None else f" AND item IN ({join_marks(among)})"
+    text = f"SELECT item FROM outputs WHERE study_id = ?{only} AND arm IN ({join_marks(arms)}) GROUP BY item"
+    found = fetch_rows(connection, f"{text} HAVING count(*) = ?", (study_id, *(among or ()), *arms, len(arms)))
     return {number for (number,) in found}
 
 
@@ -548,7 +521,7 @@ def remove_item(study: Log, number: int) -> None:
 
 def _remove(connection: sa.Connection, *, study: Log, number: int) -> None:
     refuse_if_fixed(connection, study, "the item cannot be removed")
-    if not rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number)):
+    if not fetch_rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number)):
         raise no_item(study, number)
     delete_item(connection, study, number)
     note_items(connection, study)
@@ -588,12 +561,12 @@ def replace_item(study: Log, number: int, item: Item | Mapping[str, object] | It
 def _replace(connection: sa.Connection, *, study: Log, number: int, item: Item, seen: int, was_shown: bool) -> int:
     study.storage.flush(connection)
     key = (study.id, number)
-    there = rows(connection, "SELECT prompt FROM items WHERE study_id = ? AND number = ?", key)
+    there = fetch_rows(connection, "SELECT prompt FROM items WHERE study_id = ? AND number = ?", key)
     if not there:
         raise no_item(study, number)
     names = names_of_arms(connection, study, [item])
     shown = sorted((names[arm], *output) for arm, output in item.outputs.items())
-    outputs = rows(connection, "SELECT arm, kind, content FROM outputs WHERE study_id = ? AND item = ?", key)
+    outputs = fetch_rows(connection, "SELECT arm, kind, content FROM outputs WHERE study_id = ? AND item = ?", key)
     if there[0][0] == item.prompt and sorted(outputs) == shown:
         write_tags(connection, study, {number: item.tags})
         return number
@@ -631,4 +604,4 @@ def _shown_in(connection: sa.Connection, study_id: int, number: int, after: int,
         "AND (note LIKE ? OR note LIKE ?) LIMIT 1000"
     )
     likely = (f'%"item": {number}}}%', f'%"item": {number},%')
-    return any(item_in(note) == number for (note,) in rows(connection, text, (study_id, after, last, *likely)))
+    return any(item_in(note) == number for (note,) in fetch_rows(connection, text, (study_id, after, last, *likely)))

@@ -256,7 +256,7 @@ def note_crowd(storage: Storage, rates: Rates, link: Key) -> None:
         return
 
     def write(connection: sa.Connection) -> None:
-        found = key_in(storage, connection, link.id)
+        found = key_in(connection, link.id)
         if found is not None:
             change_key(connection, found, **{CROWDED: base.clock()})
 

@@ -494,7 +494,7 @@ def _admit_ticket(service: Service, text: str) -> tuple[Link, Ticket]:
         raise NotFound("this link to an output has expired: reload the voting page")
     with service.storage.lock, service.storage.translate_errors():
         connection = service.storage.connection()
-        key = key_in(service.storage, connection, ticket.key)
+        key = key_in(connection, ticket.key)
         if key is None or key.kind not in LINKS:
             raise NotFound(DEAD_LINK)
         return _link_in(connection, key), ticket

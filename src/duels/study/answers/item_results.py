@@ -11,9 +11,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ...checks import check_int
+from ...storage.statements import fetch_rows, join_marks
 from ...votes.read_items import Item, Output
 from ..base import Log
-from ..items import LARGEST, last_number, marks, no_item, pack_tags, read_tags, rows
+from ..items import LARGEST, last_number, no_item, pack_tags, read_tags
 from .table import AnswerTable
 
 Z_95 = 1.959963984540054  # of a two-sided interval of 95 %
@@ -400,7 +401,7 @@ def find_items(study: Log, search: str = "", tag: str | None = None) -> list[int
         ):  # likely in the list, as it is written there; what is in quotes may be a part of another tag
             text += " AND " + inside.format("tags")
             given.append((pack_tags([tag]) or "")[1:-1])
-        found = rows(connection, f"{text} ORDER BY number", given)
+        found = fetch_rows(connection, f"{text} ORDER BY number", given)
     return [row[0] for row in found if tag is None or tag in read_tags(row[1])]
 
 
@@ -461,7 +462,7 @@ def rows_of(study: Log, table: AnswerTable, numbers: Sequence[int]) -> list[Item
         return []
     text = f"SELECT number, substr(prompt, 1, {SHOWN}), tags FROM items WHERE study_id = ? AND number IN "
     with study.storage.read_connection() as connection:
-        there = rows(connection, f"{text}({marks(numbers)})", (study.id, *numbers))
+        there = fetch_rows(connection, f"{text}({join_marks(numbers)})", (study.id, *numbers))
     known = {number: (prompt, read_tags(tags)) for number, prompt, tags in there}
     counts, arms = item_counts(table, numbers), arm_counts(table, numbers)
     comments = _at(comments_by_item(table), np.array(numbers)).tolist()
@@ -489,10 +490,10 @@ def count_fitting(study: Log, numbers: Sequence[int], most: int) -> int:
     """Return how many of these items, from the first on, have no more characters of outputs; at least one if any."""
     if not numbers:
         return 0
-    chosen = f"study_id = ? AND item IN ({marks(numbers)})"
+    chosen = f"study_id = ? AND item IN ({join_marks(numbers)})"
     text = f"SELECT item, sum(length(content)) FROM outputs WHERE {chosen} GROUP BY item"
     with study.storage.read_connection() as connection:
-        sizes = {int(item): int(size) for item, size in rows(connection, text, (study.id, *numbers))}
+        sizes = {int(item): int(size) for item, size in fetch_rows(connection, text, (study.id, *numbers))}
     total = np.cumsum([sizes.get(number, 0) for number in numbers])
     return max(1, int(np.searchsorted(total, most, side="right")))
 
@@ -501,13 +502,13 @@ def items_with(study: Log, numbers: Sequence[int]) -> list[tuple[int, Item]]:
     """Return these items with all their outputs, by number; those that were removed are left out."""
     if not numbers:
         return []
-    within, values = f"({marks(numbers)})", (study.id, *numbers)
+    within, values = f"({join_marks(numbers)})", (study.id, *numbers)
     with study.storage.read_connection() as connection:
-        there = rows(
+        there = fetch_rows(
             connection, f"SELECT number, prompt, tags FROM items WHERE study_id = ? AND number IN {within}", values
         )
         text = f"SELECT item, arm, kind, content FROM outputs WHERE study_id = ? AND item IN {within}"
-        outputs = rows(connection, text, values)
+        outputs = fetch_rows(connection, text, values)
     found = {number: Item(prompt, {}, read_tags(tags)) for number, prompt, tags in sorted(there)}
     for number, arm, kind, content in sorted(outputs):
         if number in found:
@@ -539,7 +540,7 @@ def was_removed(study: Log, number: int) -> bool:
     """Return whether an item had this number and is not there any more."""
     with study.storage.read_connection() as connection:
         last = last_number(connection, study)
-        there = rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number))
+        there = fetch_rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number))
     return 1 <= number <= last and not there
 
 
@@ -547,8 +548,8 @@ def count_missing_outputs(study: Log) -> dict[str, int]:
     """Return how many items lack an output of each active arm that lacks any, in the order of the study's arms."""
     history = study.history()
     with study.storage.read_connection() as connection:
-        items = rows(connection, "SELECT count(*) FROM items WHERE study_id = ?", (study.id,))[0][0]
-        found = rows(connection, "SELECT arm, count(*) FROM outputs WHERE study_id = ? GROUP BY arm", (study.id,))
+        items = fetch_rows(connection, "SELECT count(*) FROM items WHERE study_id = ?", (study.id,))[0][0]
+        found = fetch_rows(connection, "SELECT arm, count(*) FROM outputs WHERE study_id = ? GROUP BY arm", (study.id,))
     there: dict[str, int] = dict(found)
     arms = (name for name, active in zip(history.names, history.active) if active)
     return {arm: items - there.get(arm, 0) for arm in arms if there.get(arm, 0) < items}
@@ -561,11 +562,11 @@ def neighbors(study: Log, number: int) -> Neighbors:
         "(SELECT min(number) FROM items WHERE study_id = ? AND number > ?)"
     )
     with study.storage.read_connection() as connection:
-        return Neighbors(*rows(connection, text, (study.id, number, study.id, number))[0])
+        return Neighbors(*fetch_rows(connection, text, (study.id, number, study.id, number))[0])
 
 
 def tags_by_item(study: Log) -> dict[int, tuple[str, ...]]:
     """Return the tags of all items that have any, by number."""
     text = "SELECT number, tags FROM items WHERE study_id = ? AND tags IS NOT NULL ORDER BY number"
     with study.storage.read_connection() as connection:
-        return {number: read_tags(tags) for number, tags in rows(connection, text, (study.id,))}
+        return {number: read_tags(tags) for number, tags in fetch_rows(connection, text, (study.id,))}

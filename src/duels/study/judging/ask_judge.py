@@ -10,12 +10,12 @@ import sqlalchemy as sa
 from ...errors import Conflict, InvalidInput
 from ...judges.questions import Answer, Image, Judge, Question, as_judge
 from ...judges.retries import Attempted, answer_question
+from ...storage.statements import fetch_rows
 from ...votes.names import voter_name
 from ...votes.read_items import IMAGE
 from ..answering import Answering
 from ..base import Log
 from ..duels import Duel
-from ..items import rows
 
 ATTEMPTS = 5  # at a question, while the judge fails
 TURNED = {"left": "right", "right": "left"}
@@ -179,7 +179,7 @@ def refuse_images(connection: sa.Connection, study: Log, judges: Mapping[str | N
     if not blind:
         return
     first = "SELECT item, arm FROM outputs WHERE study_id = ? AND kind = ? ORDER BY item LIMIT 1"
-    for item, arm in rows(connection, first, (study.id, IMAGE)):
+    for item, arm in fetch_rows(connection, first, (study.id, IMAGE)):
         raise InvalidInput(
             f"the output of {arm!r} for prompt {item} is an image, and {blind[0].function!r} cannot be asked about "
             "images: expected a language model that sees them (duels.judges.openai, whose template has {left} and "
@@ -196,7 +196,7 @@ def has_identical_outputs(connection: sa.Connection, study_id: int, duel: Duel) 
         "AND other.kind = one.kind AND other.content = one.content "
         "WHERE one.study_id = ? AND one.item = ? AND one.arm = ? AND other.arm = ?"
     )
-    return bool(rows(connection, same, (study_id, duel.item.number, duel.left, duel.right)))
+    return bool(fetch_rows(connection, same, (study_id, duel.item.number, duel.left, duel.right)))
 
 
 def note_calls(study: Log, orders: int, connection: sa.Connection, duel: Duel) -> dict[str, object]:

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from ...errors import CapReached, Conflict, InvalidInput, LackingOutputs, NotFound, NothingToAsk
+from ...storage.statements import fetch_rows
 from ...storage.storage import Storage, Write
 from ...storage.tables import events, link_votes, voters
 from ...votes.names import LinkVoter, is_reserved, link_voter
 from ...votes.read_items import Output
 from .. import base
 from ..answering import Answering
-from ..items import can_show, item_of, lost_all, rows
+from ..items import can_show, item_of, lost_all
 from ..state.counts import OPEN, SKIP
 from ..state.live import History
 from ..state.look import Look
@@ -99,7 +100,7 @@ def voter_of(connection: sa.Connection, who: Who) -> LinkVoter | None:
     """Return a voter; None for somebody new, or who is no longer invited."""
     if isinstance(who, Invited):
         return find_invited_voter(connection, who.key)
-    found = rows(connection, "SELECT number FROM voters WHERE digest = ?", (who,))
+    found = fetch_rows(connection, "SELECT number FROM voters WHERE digest = ?", (who,))
     return link_voter(found[0][0]) if found else None
 
 

@@ -13,12 +13,12 @@ import sqlalchemy as sa
 
 from ...errors import Conflict, InvalidInput, shorten
 from ...storage.batches import Packed, unpack_voters
+from ...storage.statements import fetch_rows
 from ...storage.tables import events, invitations, keys, link_votes, voters
 from ...votes.names import LinkVoter, compose, link_voter, voter_name
 from .. import base
 from ..answers.table import AnswerTable
 from ..base import Log
-from ..items import rows
 from ..state.counts import OPEN, SKIP
 
 MOST = 200  # people who are invited at once
@@ -80,7 +80,7 @@ def give_link(connection: sa.Connection, old: int, key: int) -> None:
 
 def find_invited_voter(connection: sa.Connection, key: int) -> LinkVoter | None:
     """Return who votes by a link; None if that person was forgotten or has another link."""
-    found = rows(connection, "SELECT name FROM invitations WHERE key_id = ?", (key,))
+    found = fetch_rows(connection, "SELECT name FROM invitations WHERE key_id = ?", (key,))
     return LinkVoter(found[0][0]) if found else None
 
 
@@ -124,11 +124,9 @@ def refuse_imported(study: Log, connection: sa.Connection, packed: Packed) -> No
 def _names(study: Log, connection: sa.Connection) -> set[str]:
     """The names of all invited people, read once in a transaction; those who write others keep it up to date."""
 
-    def read() -> set[str]:  # by the driver, since programs need this for every question and answer
-        cursor = connection.connection.cursor()
-        mark = "?" if study.storage.is_sqlite else "%s"
-        cursor.execute(f"SELECT name FROM invitations WHERE study_id = {mark}", (study.id,))
-        return {name for (name,) in cursor.fetchall()}
+    def read() -> set[str]:
+        found = fetch_rows(connection, "SELECT name FROM invitations WHERE study_id = ?", (study.id,))
+        return {name for (name,) in found}
 
     return study.storage.once(("invited", study.id), read)
 
