@@ -46,6 +46,8 @@ def place() -> str:
 @cache
 def _paths() -> dict[str, Path]:
     """The files by name: our own, and the two of Swagger UI that fastapi-offline carries."""
+    # Its wheel needs nothing but FastAPI, and nothing is imported from it. On PyPI the alternatives are not fewer:
+    # fastapi-swagger is one package too, and swagger-ui-bundle has Swagger UI 4, which does not show OpenAPI 3.1.
     package = importlib.util.find_spec("fastapi_offline")
     assert package is not None
     assert package.origin is not None

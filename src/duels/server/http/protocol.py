@@ -1,6 +1,11 @@
 """uvicorn's HTTP protocol with limits that it lacks: the size of headers, and timeouts for slow clients.
 
 A request that arrives in one piece, as nearly all do, sets no timer.
+
+The alternatives without a subclass of a class that is not public leave the server open (uvicorn 0.54, Granian 2.8).
+Plain uvicorn never ends slow headers, bodies and readers, takes a header of 44 MB, and 20 connections that pipeline
+requests cost it 1.2 GB in ten seconds. Granian limits headers, but it keeps a connection whose body stops, or whose
+client does not read, for good.
 """
 
 import asyncio
