@@ -32,7 +32,7 @@ LINK = os.environ.get("BENCHMARK_LINK", "")
 UNLIMITED = """
 import os
 import sys
-from duels.server.limits import Limits, Rate
+from duels.server.http.limits import Limits, Rate
 from duels.server.serving import serve
 
 free = Rate(1e9, 10**9)

@@ -179,14 +179,14 @@ def test_an_import_killed_at_the_last_moment_leaves_nothing_behind(url, tmp_path
     registry._storages[url].close()
     program = f"""
         import os, signal
-        from duels.study import catalogue, study
+        from duels.study import create, study
 
         def killed(*given, store=study.store):
             store(*given)
             os.kill(os.getpid(), signal.SIGKILL)
 
         study.store = killed
-        catalogue.load_study("study", {url!r}).import_votes([("a", "b", "left")] * 100_000)
+        create.load_study("study", {url!r}).import_votes([("a", "b", "left")] * 100_000)
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=os.environ, check=False, timeout=120)
     assert done.returncode == -signal.SIGKILL

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from duels.errors import StorageError
 from duels.storage import tables
-from duels.storage.database import HEAD, engine_for, upgrade
+from duels.storage.database import HEAD, engine_for
 from duels.storage.database_errors import trouble
 from duels.storage.storage import Storage, Write
 from duels.study.create import create_study, delete_study, list_studies, load_study
@@ -37,7 +37,7 @@ def url(request, tmp_path):
 
 TELLERS = """
 import json, os, sys
-from duels.study.catalogue import load_study
+from duels.study.create import load_study
 url = sys.argv[1]
 for line in sys.stdin:
     files, pids = json.loads(line), []
@@ -228,7 +228,7 @@ def test_a_study_that_is_gone_does_not_spoil_the_commit_of_another(url):
 
 FORK = """
 import os, sys
-from duels.study.catalogue import create_study
+from duels.study.create import create_study
 study = create_study(list("abc"), "study", sys.argv[1])
 study.tell(study.ask(), "left")
 child = os.fork()
@@ -574,28 +574,6 @@ def test_the_log_is_plain_data(tmp_path):
     assert json.loads(rows[0][3]) == {"arms": ["a", "b"]}
     assert rows[2][1:3] == ("tie", "ann")
     assert os.path.exists(tmp_path / "duels.db")
-
-
-def test_a_database_of_the_first_version_is_brought_up_to_date(tmp_path):
-    """The same rows under the first schema, which the next use upgrades."""
-    study = create_study(list("abc"), "study", f"sqlite:///{tmp_path}/new.db")
-    for duel in study.ask(5):
-        study.tell(duel, "tie")
-    old = engine_for(f"sqlite:///{tmp_path}/old.db")
-    upgrade(old, "0001")
-    first = sa.MetaData()
-    first.reflect(old)
-    assert set(first.tables) < {*tables.metadata.tables, "alembic_version"}
-    with old.begin() as connection, study.storage.engine.connect() as source:
-        for name in ("studies", "events"):
-            columns = [column.name for column in first.tables[name].columns]
-            rows = source.exec_driver_sql(f"SELECT {', '.join(columns)} FROM {name}").fetchall()
-            connection.execute(sa.insert(first.tables[name]), [dict(zip(columns, row)) for row in rows])
-    old.dispose()
-    kept = load_study("study", Storage(f"sqlite:///{tmp_path}/old.db"))
-    assert kept.check() == study.check() == 11
-    with kept.storage.engine.connect() as connection:
-        assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar() == HEAD
 
 
 @pytest.mark.parametrize(

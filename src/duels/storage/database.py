@@ -1,7 +1,6 @@
 """The databases behind a storage: how to connect to them, and how their tables are created."""
 
 import contextlib
-import logging
 import os
 import re
 import sqlite3
@@ -16,14 +15,11 @@ from ..errors import InvalidInput, StorageError, needs_extra
 from .database_errors import quote_url
 from .tables import metadata
 
-HEAD = "0008"  # the newest migration
-SCRUBBED = "0004"  # the migration that erases names of voters
-LEFTOVERS = 1  # SQLite's user_version while the unused space of its file has not been erased
+HEAD = "0001"  # the newest migration
 OURS = re.compile(r"\d{4}")  # names of our migrations
 DEFAULT = "sqlite:///duels.db"
 LOCK_TIMEOUT = 60  # seconds to wait for other processes' locks
 SETTLED = 1.0  # seconds without a write after which a file is taken to be complete
-logger = logging.getLogger("duels")
 
 
 def engine_for(url: str) -> sa.Engine:
@@ -192,7 +188,6 @@ def prepare(engine: sa.Engine, url: str) -> None:
     with engine.connect() as connection:
         found = _revision(connection)
     if found == HEAD:
-        _erase_leftovers(engine)
         return
     if found is None or not OURS.fullmatch(found):
         refuse_foreign(engine, url)
@@ -230,8 +225,8 @@ def _revision(connection: sa.Connection) -> str | None:
     return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
 
 
-def upgrade(engine: sa.Engine, revision: str = "head") -> None:
-    """Migrate the tables to a schema, by default the newest."""
+def upgrade(engine: sa.Engine) -> None:
+    """Migrate the tables to the newest schema."""
     import alembic.command
     import alembic.config
 
@@ -245,37 +240,10 @@ def upgrade(engine: sa.Engine, revision: str = "head") -> None:
             connection.exec_driver_sql("BEGIN")
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7310145)")
         try:
-            found = _revision(connection)
-            if found != HEAD or revision != "head":
+            if _revision(connection) != HEAD:
                 config.attributes["connection"] = connection
-                alembic.command.upgrade(config, revision)
-                if engine.dialect.name == "sqlite" and found is not None and found < SCRUBBED:
-                    connection.exec_driver_sql(f"PRAGMA user_version = {LEFTOVERS}")
+                alembic.command.upgrade(config, "head")
             connection.exec_driver_sql("COMMIT")
         except BaseException:
             connection.exec_driver_sql("ROLLBACK")
             raise
-    _erase_leftovers(engine)
-
-
-def _erase_leftovers(engine: sa.Engine) -> None:
-    """Rewrite SQLite's file after an upgrade that erased something, since its unused space still contains it.
-
-    This needs as much free space as the file takes, and no other user. Every opening tries again until it succeeds.
-    """
-    if engine.dialect.name != "sqlite":
-        return
-    with engine.connect() as connection:
-        if connection.exec_driver_sql("PRAGMA user_version").scalar() != LEFTOVERS:
-            return
-        connection.exec_driver_sql("PRAGMA busy_timeout = 2000")  # the next opening tries again
-        try:
-            connection.exec_driver_sql("VACUUM")
-            (blocked, *_) = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
-            if not blocked:
-                connection.exec_driver_sql("PRAGMA user_version = 0")
-            why = "another program has it open" if blocked else ""
-        except sa.exc.OperationalError as error:
-            why = str(error.orig)
-    if why:
-        logger.warning("unused space of the database's file still has names that were erased: %s", why)
