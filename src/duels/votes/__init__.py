@@ -10,13 +10,13 @@ from .. import _lazy_names
 _HOMES = {
     "Vote": "votes",
     "Votes": "votes",
-    "read_votes": "files",
-    "count_votes": "files",
-    "write_votes": "written",
-    "Item": "item_files",
-    "Output": "item_files",
-    "read_items": "item_files",
-    "items_of": "item_files",
+    "read_votes": "read_votes",
+    "count_votes": "read_votes",
+    "write_votes": "write_votes",
+    "Item": "read_items",
+    "Output": "read_items",
+    "read_items": "read_items",
+    "items_of": "read_items",
 }
 
 __all__ = [*_HOMES]
