@@ -27,7 +27,7 @@ from duels.continuous import History, Memory, policy
 from duels.continuous.blas import one_thread
 from duels.continuous.model.model import LENGTH_MEDIAN, LENGTH_SPREAD, SCALE_MEDIAN, SCALE_SPREAD, Answers
 from duels.continuous.model.posterior import FLAT
-from duels.continuous.space import Space
+from duels.continuous.spaces import Space
 from duels.continuous.tuning.choose import ask
 from duels.continuous.tuning.result import advice
 

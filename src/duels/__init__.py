@@ -34,16 +34,16 @@ _HOMES = {
     "Duel": "study.duels",
     "Verdict": "study.stats.verdict",
     "Votes": "votes.votes",
-    "read_votes": "votes.read_votes",
+    "read_votes": "votes.readers",
     "ratings": "rating.table",
     "agreement": "study.voters.agreement",
-    "Analysis": "study.analyze",
-    "analyze": "study.analyze",
+    "Analysis": "study.analysis",
+    "analyze": "study.analysis",
     "plan": "study.plan",
     "find_best": "study.judging.find_best",
     "find_best_async": "study.judging.find_best",
     "RunResult": "study.judging.result",
-    "space": "continuous.space",
+    "space": "continuous.spaces",
     "simulate_continuous": "continuous.simulation",
     "create_tuning": "continuous.tuning.create",
     "load_tuning": "continuous.tuning.create",
@@ -102,7 +102,7 @@ if TYPE_CHECKING:
     )
     from .client.client import connect
     from .continuous.simulation import simulate_continuous
-    from .continuous.space import space
+    from .continuous.spaces import space
     from .continuous.tuning.create import create_tuning, load_tuning
     from .continuous.tuning.judged import tune, tune_async
     from .continuous.tuning.study import Tuning
@@ -129,7 +129,7 @@ if TYPE_CHECKING:
     from .rating.table import ratings
     from .results import Results, load_results
     from .simulation import ChangingPreferences, simulate
-    from .study.analyze import Analysis, analyze
+    from .study.analysis import Analysis, analyze
     from .study.create import create_study, load_study
     from .study.duels import Duel
     from .study.judging.find_best import find_best, find_best_async
@@ -138,7 +138,7 @@ if TYPE_CHECKING:
     from .study.stats.verdict import Verdict
     from .study.study import Study
     from .study.voters.agreement import agreement
-    from .votes.read_votes import read_votes
+    from .votes.readers import read_votes
     from .votes.votes import Votes
 
 

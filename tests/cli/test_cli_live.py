@@ -19,7 +19,7 @@ from duels.study.duels import duel_number
 from duels.study.stats.forecast import TOO_EARLY
 from duels.study.study import Study
 from duels.votes.names import arm_names, study_name, voter_name
-from duels.votes.read_votes import read_votes
+from duels.votes.readers import read_votes
 
 ARMS = ["fox", "owl", "wren"]
 PAIRS = (("fox", "owl"), ("fox", "wren"), ("owl", "wren"))

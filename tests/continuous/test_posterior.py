@@ -27,7 +27,7 @@ from duels.continuous.model.posterior import (
     posterior,
     propose,
 )
-from duels.continuous.space import space
+from duels.continuous.spaces import space
 from duels.continuous.tuning.result import advice
 
 LINE = space({"x": (0.0, 1.0)})

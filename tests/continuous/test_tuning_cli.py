@@ -15,7 +15,7 @@ from commands import Person, duels_command
 import duels
 from duels import InvalidInput
 from duels.cli import app
-from duels.continuous.space import read_space
+from duels.continuous.spaces import read_space
 from duels.continuous.tuning.files import write_duels
 from duels.study.items import scripts_allowed
 

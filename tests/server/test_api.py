@@ -16,7 +16,7 @@ from duels.server.pair_details import list_details
 from duels.storage.tables import events
 from duels.study import create
 from duels.study.create import NO_MARGIN
-from duels.votes import read_votes
+from duels.votes import readers
 
 ERROR = {"error"}
 
@@ -416,4 +416,4 @@ def test_exports(admin, study):
     admin.post(f"{study}/import", content="left,right,winner\nbm25,dense,left\ndense,hybrid,tie\n")
     sent = admin.get(f"{study}/export", params={"format": "parquet"})
     assert sent.headers["content-type"] == "application/vnd.apache.parquet"
-    assert [vote[:3] for vote in read_votes(sent.content)] == [("bm25", "dense", "left"), ("dense", "hybrid", "tie")]
+    assert [vote[:3] for vote in readers(sent.content)] == [("bm25", "dense", "left"), ("dense", "hybrid", "tie")]

@@ -25,7 +25,7 @@ from duels.study.answers.table import AnswerLog
 from duels.study.create import create_study, list_studies, load_study
 from duels.study.state.counts import next_event
 from duels.study.state.live import History
-from duels.votes.read_votes import read_votes
+from duels.votes.readers import read_votes
 
 ARMS = ["a", "b", "c", "d"]
 TIMES = st.none() | st.datetimes().map(lambda time: time.isoformat())

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from duels.errors import StorageError
 from duels.storage import tables
-from duels.storage.database import HEAD, engine_for
+from duels.storage.database import HEAD
 from duels.storage.database_errors import trouble
 from duels.storage.storage import Storage, Write
 from duels.study.create import create_study, delete_study, list_studies, load_study

@@ -10,7 +10,7 @@ from duels.errors import Conflict, NothingToAsk
 from duels.study.create import create_study, load_study
 from duels.study.items import add_items, clear_items, remove_item, replace_item
 from duels.study.state.item_schedule import AskedItems, ItemSet, draw_item, item_set_of
-from duels.votes.read_items import Item, Output
+from duels.votes.items import Item, Output
 
 ARMS = ["a", "b", "c"]
 

@@ -27,7 +27,7 @@ from duels.study.items import (
     read_items,
     replace_item,
 )
-from duels.votes import read_items as item_files
+from duels.votes import items as item_files
 
 TWO = Item("2 + 2?", {"gpt": Output("text", "4"), "llama": Output("text", "four")})
 PNG = "data:image/png;base64,iVBORw0KGgo="

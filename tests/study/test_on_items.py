@@ -20,7 +20,7 @@ from duels.study.state.next_question import SHARED_AFTER
 from duels.study.stats.goal import new_goal
 from duels.study.stats.verdict import headline
 from duels.study.voters import link_voting
-from duels.votes.read_items import Item, Output
+from duels.votes.items import Item, Output
 
 ARMS = ["gpt", "llama", "qwen"]
 

@@ -360,7 +360,7 @@ def import_votes(
     """Import past votes into a study. If a row has an error, nothing is imported, unless such rows are skipped."""
     from ..engine.progress import show_working
     from ..study.stats.paths import find_paths_in
-    from ..votes.read_votes import read_votes
+    from ..votes.readers import read_votes
 
     reading, steps = read_options(roles, on_error, without), None if horizon is None else number("horizon", horizon)
     if again and new and not create:
@@ -408,7 +408,7 @@ def export(
 ) -> None:
     """Write the answers of a study to a file."""
     from ..study.create import load_study
-    from ..votes.write_votes import trl_pairs, write_votes
+    from ..votes.writers import trl_pairs, write_votes
 
     left_out = ""
     if (tuning := _load_tuning(study, storage)) is not None:

@@ -169,7 +169,7 @@ def matrix_count(
 ) -> None:
     """Count past votes: which arms beat which, and whether sampling error leaves the winner open."""
     from ..problems import check_matrix_path, save_matrix
-    from ..votes.read_votes import count_votes
+    from ..votes.readers import count_votes
 
     if out is not None:
         check_matrix_path(out)

@@ -21,7 +21,7 @@ from ..files import latex_table, markdown_table, safe_cell
 from ..policies import display_name
 
 if TYPE_CHECKING:
-    from ..votes.read_votes import Reading
+    from ..votes.readers import Reading
 
 
 class Interrupted(DuelsError):

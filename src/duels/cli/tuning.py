@@ -55,7 +55,7 @@ def tune(
 
     The same command continues a study that has stopped.
     """
-    from ..continuous.space import read_space
+    from ..continuous.spaces import read_space
     from ..continuous.tuning.judged import tune as run
     from ..continuous.tuning.judged import tuning_name
     from ..judges import command as program
@@ -108,7 +108,7 @@ def create_tuning(
     format: FormatOption = Format.table,
 ) -> None:
     """Create a tuning study: which parameter setting do people prefer?"""
-    from ..continuous.space import read_space
+    from ..continuous.spaces import read_space
     from ..continuous.tuning.create import create_tuning as create
     from ..continuous.tuning.templates import check_template, find_unused, has_script
     from ..study.base import clock

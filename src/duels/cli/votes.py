@@ -42,7 +42,7 @@ def analyze(
     format: FormatOption = Format.table,
 ) -> None:
     """Analyze past votes: the arms, best first, and the verdict."""
-    from ..study.analyze import analyze
+    from ..study.analysis import analyze
 
     found = analyze(file, confidence=confidence, margin=margin, **read_options(roles, on_error, without))
     rows = [row._asdict() for row in found.leaderboard]
@@ -107,7 +107,7 @@ def ratings(
     from ..rating.overviews import category_ranks, ratings_over_time, win_rates
     from ..rating.table import ratings as rate
     from ..rating.table import read_rated
-    from ..votes.read_votes import read_votes
+    from ..votes.readers import read_votes
 
     chosen_tables = {"--by": by, "--category": category, "--every": every, "--pairs": pairs}
     if len(given := [option for option, value in chosen_tables.items() if value]) > 1:

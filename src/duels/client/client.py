@@ -11,7 +11,7 @@ from .connection import Again, Connection, Json, quote_path, row_of
 from .studies import ROOT, RemoteStudy
 
 if TYPE_CHECKING:
-    from ..continuous.space import Space
+    from ..continuous.spaces import Space
     from .tunings import RemoteTuning
 
 
@@ -120,7 +120,7 @@ class Client(Connection):
             >>> study.ask().left  # doctest: +SKIP
             {'temperature': 0.731204, 'style': 'warm'}
         """
-        from ..continuous.space import space as checked_space
+        from ..continuous.spaces import space as checked_space
         from ..continuous.tuning.templates import check_template
         from .tunings import RemoteTuning  # takes a while to load
 

@@ -21,10 +21,10 @@ from ..study.stats.tally import LeaderboardRow, PairRow
 from ..study.stats.verdict import Verdict
 from ..study.voters.agreement import Agreement
 from ..study.voters.voter_tests import Position, Repeatability
-from ..votes.read_items import AddedItems, ItemSource, Output, read_items
-from ..votes.read_votes import Reading, VoteSource, read_votes
+from ..votes.items import AddedItems, ItemSource, Output, read_items
+from ..votes.readers import Reading, VoteSource, read_votes
 from ..votes.votes import Votes
-from ..votes.write_votes import write_votes
+from ..votes.writers import write_votes
 from .connection import Again, Change, Connection, Json, as_json, quote_path, row_of
 
 ROOT = "/api/studies/"

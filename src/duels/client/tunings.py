@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..checks import check_int
-from ..continuous.space import Space
-from ..continuous.space import space as checked_space
+from ..continuous.spaces import Space
+from ..continuous.spaces import space as checked_space
 from ..continuous.tuning.files import PastDuel, check_duels, rows_of
 from ..continuous.tuning.result import Best
 from ..continuous.tuning.study import TuningDuel

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING
 from .. import _lazy_names
 
 _HOMES = {
-    "space": "space",
-    "Space": "space",
-    "Number": "space",
-    "Category": "space",
+    "space": "spaces",
+    "Space": "spaces",
+    "Number": "spaces",
+    "Category": "spaces",
     "policy": "policies",
     "Policy": "policies",
     "History": "policies.context",
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from .policies import Policy, policy
     from .policies.context import History, Memory, Situation
     from .simulation import simulate_continuous
-    from .space import Category, Number, Space, space
+    from .spaces import Category, Number, Space, space
     from .tuning.create import create_tuning, load_tuning
     from .tuning.judged import TuningResult, tune, tune_async
     from .tuning.result import Best

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import specs
 from ..errors import InvalidInput, UnknownName
-from .space import Number, Space
+from .spaces import Number, Space
 
 Vectorized = Callable[[np.ndarray], Any]  # (q, d) parameters -> (q,) values
 

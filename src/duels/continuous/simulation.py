@@ -41,8 +41,8 @@ from .model.search import refine_blindly, sobol
 from .policies import DEFAULT, Policy
 from .policies import policy as find_policy
 from .policies.context import History, Memory
-from .space import Setting, Space
-from .space import space as make_space
+from .spaces import Setting, Space
+from .spaces import space as make_space
 
 ONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 Task = tuple[str, str, int, int, int, list[int], float]  # function, policy, duels, seed, run, checkpoints, steepness

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from ..errors import InvalidInput, UnknownName
-from ..votes.read_votes import Reading, VoteSource, read_votes
+from ..votes.readers import Reading, VoteSource, read_votes
 from ..votes.votes import NEVER, Votes
 from .counts import Covariate, columns_of, covariate_columns, sigmoid
 from .table import HasTally, ratings

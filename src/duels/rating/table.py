@@ -9,7 +9,7 @@ import numpy as np
 
 from ..checks import check_int
 from ..errors import InvalidInput, UnknownName, format_count, shorten
-from ..votes.read_votes import Reading, VoteSource, count_votes, read_votes
+from ..votes.readers import Reading, VoteSource, count_votes, read_votes
 from ..votes.votes import Votes
 from . import bradley_terry, rao_kupper
 from .clusters import FEW, VOTER, Clusters, clusters_of

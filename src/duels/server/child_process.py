@@ -28,7 +28,7 @@ from ..study.state.policy_state import Player, is_built_in
 from ..study.stats.paths import find_paths_in
 from ..votes.names import name_imported
 from ..votes.parse_columns import MAGIC, scan
-from ..votes.read_votes import read_votes
+from ..votes.readers import read_votes
 
 LARGE = 300_000  # bytes of an upload that are worth a process …
 LARGE_JSON = 100_000  # … and of JSON, where each row may have columns of its own

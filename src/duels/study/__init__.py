@@ -33,15 +33,15 @@ _HOMES = {
     "agreements": "voters.agreement",
     "VoterAgreement": "voters.agreement",
     "VoterRow": "voters.agreement",
-    "Analysis": "analyze",
-    "analyze": "analyze",
+    "Analysis": "analysis",
+    "analyze": "analysis",
 }
 
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
     from .allocation import Allocation
-    from .analyze import Analysis, analyze
+    from .analysis import Analysis, analyze
     from .create import StudyInfo, create_study, delete_study, list_studies, load_study
     from .duels import Duel, LogEntry
     from .impressions import Impression

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..errors import InvalidInput, shorten
-from ..votes.read_items import Output
+from ..votes.items import Output
 
 MOST_NOTE = 10_000  # characters
 

@@ -24,8 +24,8 @@ from ..errors import Conflict, InvalidInput, LackingOutputs, NotFound, shorten
 from ..storage.statements import Row, execute, execute_many, fetch_rows, join_marks
 from ..storage.storage import Write
 from ..votes.item_tables import join_names
+from ..votes.items import KINDS, AddedItems, Item, ItemSource, Output, read_items
 from ..votes.names import place_of
-from ..votes.read_items import KINDS, AddedItems, Item, ItemSource, Output, read_items
 from .base import Log
 from .duels import Duel, DuelItem
 from .state.item_schedule import ItemSet

@@ -23,7 +23,7 @@ from ..errors import Conflict, InvalidInput, LackingOutputs, NothingToAsk, Unkno
 from ..storage.batches import Batch, Packed, pack, store
 from ..storage.storage import Event, Write
 from ..votes.names import LinkVoter, arm_names, name_imported, place_of, voter_name
-from ..votes.read_votes import Reading, VoteSource, read_votes
+from ..votes.readers import Reading, VoteSource, read_votes
 from ..votes.votes import Votes
 from . import base
 from .allocation import Allocation, allocate

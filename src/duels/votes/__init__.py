@@ -10,21 +10,21 @@ from .. import _lazy_names
 _HOMES = {
     "Vote": "votes",
     "Votes": "votes",
-    "read_votes": "read_votes",
-    "count_votes": "read_votes",
-    "write_votes": "write_votes",
-    "Item": "read_items",
-    "Output": "read_items",
-    "read_items": "read_items",
-    "items_of": "read_items",
+    "read_votes": "readers",
+    "count_votes": "readers",
+    "write_votes": "writers",
+    "Item": "items",
+    "Output": "items",
+    "read_items": "items",
+    "items_of": "items",
 }
 
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
-    from .read_items import Item, Output, items_of, read_items
-    from .read_votes import count_votes, read_votes
+    from .items import Item, Output, items_of, read_items
+    from .readers import count_votes, read_votes
     from .votes import Vote, Votes
-    from .write_votes import write_votes
+    from .writers import write_votes
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..space import Space
+from ..spaces import Space
 
 BITS = 30  # of a Sobol' coordinate
 SPREAD = 8  # 2⁸ Sobol' points are the candidates of an ask

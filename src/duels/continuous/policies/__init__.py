@@ -12,7 +12,7 @@ from ...checks import check_int
 from ...errors import InvalidInput, UnknownName
 from ..model.laplace import find_mode
 from ..model.search import around, sobol
-from ..space import Setting, Space
+from ..spaces import Setting, Space
 from .context import History, Memory, Situation
 
 BUILT_IN = ("eubo", "gp_rucb", "max_min_lcb", "double_thompson", "kernel_self_sparring", "dbgd", "random")

@@ -17,7 +17,7 @@ from ..model.laplace import find_mode
 from ..model.model import Answers, Approximate, Hyperparameters, Model, fit_hyperparameters, prior_hyperparameters
 from ..model.posterior import Posterior, Proposal, posterior, propose
 from ..model.search import SPREAD, Valued, around, refine, sobol
-from ..space import Space
+from ..spaces import Space
 
 TIE = 0.5
 OFTEN = 24  # hyperparameters are fitted after each answer up to here, then after every n/OFTEN-th

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import InvalidInput
-from ..space import Category
+from ..spaces import Category
 from .context import Situation
 
 NAME = "DBGD"

@@ -13,7 +13,7 @@ from ...storage.storage import Event
 from ...study.state.live import History
 from ..policies import policy
 from ..policies.context import Memory
-from ..space import Setting, Space
+from ..spaces import Setting, Space
 from .choose import AskedSettings, choose_duel, code, collect_known
 
 if TYPE_CHECKING:

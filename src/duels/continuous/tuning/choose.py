@@ -23,7 +23,7 @@ from ...study.state.live import History as Log
 from ..model.model import Answers
 from ..policies import ASKING, Policy, decode_pair, generator
 from ..policies.context import History, Memory, Situation
-from ..space import Setting, Space
+from ..spaces import Setting, Space
 
 SIDES = 6  # spawn key of the coins that decide which setting is on the left; see `policies`
 WEIGHTS = (1, 4, 16, 64)  # as how many ties open duels count, see `chosen` …

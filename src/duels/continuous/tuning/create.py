@@ -13,8 +13,8 @@ from ...votes.names import study_name as checked_name
 from ..policies import DEFAULT as DEFAULT_POLICY
 from ..policies import Policy
 from ..policies import policy as find_policy
-from ..space import Space
-from ..space import space as checked_space
+from ..spaces import Space
+from ..spaces import space as checked_space
 from .study import ARMS, Tuning
 
 

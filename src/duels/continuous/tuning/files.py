@@ -21,7 +21,7 @@ from ...votes.columns import ANSWERS
 from ...votes.names import name_imported
 from ...votes.parse_rows import moment_of, voter_of
 from ...votes.votes import NEVER
-from ..space import Category, Number, Setting, Space
+from ..spaces import Category, Number, Setting, Space
 
 if TYPE_CHECKING:
     import polars as pl

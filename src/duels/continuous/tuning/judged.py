@@ -30,8 +30,8 @@ from ...study.study import Judging
 from ...study.voters.agreement import Agreement
 from ...study.voters.voter_tests import Position
 from ..policies import Policy
-from ..space import Space
-from ..space import space as checked_space
+from ..spaces import Space
+from ..spaces import space as checked_space
 from .create import create_tuning
 from .result import Best, setting_text
 from .study import Tuning

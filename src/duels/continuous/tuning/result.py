@@ -14,7 +14,7 @@ from ..model.posterior import Posterior
 from ..model.search import around, sobol
 from ..policies import Policy, generator
 from ..policies.context import History, Memory, Situation
-from ..space import Number, Setting, Space
+from ..spaces import Number, Setting, Space
 
 if TYPE_CHECKING:
     from .study import Tuning

@@ -35,7 +35,7 @@ from ...votes.names import voter_name
 from ..blas import one_thread
 from ..policies import Policy, policy
 from ..policies.context import Memory
-from ..space import Setting, Space, space
+from ..spaces import Setting, Space, space
 from .choose import AskedSettings, Batch, Choice, Seen, choices, collect_known
 from .result import Advice, Best, advice
 from .templates import check_template, load_template, render, store_template

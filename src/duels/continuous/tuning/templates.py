@@ -16,7 +16,7 @@ from ...storage.storage import Write
 from ...storage.tables import templates
 from ...study.base import Log
 from ...votes.names import is_text
-from ..space import Setting, Space
+from ..spaces import Setting, Space
 
 MOST = 1 << 20  # characters of a template
 MOST_PAGE = 4 << 20  # characters of a rendered page: a long choice may be in it many times

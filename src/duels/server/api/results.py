@@ -13,7 +13,7 @@ from fastapi.responses import Response, StreamingResponse
 from ...continuous.tuning.files import parse_duels, write_duels
 from ...continuous.tuning.study import Tuning
 from ...study.stats.leaderboard import preferences_page
-from ...votes.write_votes import write_votes
+from ...votes.writers import write_votes
 from ..auth import Caller, ServiceDep, record_change
 from ..child_process import pack_votes
 from ..downloads import attachment

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 
-from ...continuous.space import parse_space, plain_space
+from ...continuous.spaces import parse_space, plain_space
 from ...continuous.tuning.create import create_tuning
 from ...continuous.tuning.study import Tuning
 from ...continuous.tuning.templates import check_template, find_unused, has_script

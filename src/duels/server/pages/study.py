@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from ...continuous.space import Setting
+from ...continuous.spaces import Setting
 from ...continuous.tuning.study import Tuning
 from ...errors import InvalidInput
 from ...study.answers.item_results import count_missing_outputs

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import JSONResponse, Response
 
-from ...continuous.space import Setting
+from ...continuous.spaces import Setting
 from ...continuous.tuning.result import setting_text
 from ...continuous.tuning.study import Tuning
 from ...continuous.tuning.templates import render

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...checks import check_int
 from ...storage.statements import fetch_rows, join_marks
-from ...votes.read_items import Item, Output
+from ...votes.items import Item, Output
 from ..base import Log
 from ..items import LARGEST, last_number, no_item, pack_tags, read_tags
 from .table import AnswerTable

@@ -26,7 +26,7 @@ from ...judges.threads import Threads, in_thread
 from ...storage.storage import Storage, Write
 from ...storage.tables import outputs as stored_outputs
 from ...storage.tables import studies
-from ...votes.read_items import Item, ItemSource, items_of, output_of, read_items
+from ...votes.items import Item, ItemSource, items_of, output_of, read_items
 from ..create import create_study, load_study
 from ..items import add_output, append_items, count_items, find_lacking, list_items, store_items
 from ..state.look import Look
@@ -66,7 +66,7 @@ def find_best(
     Args:
         outputs: The candidates: `{"terse": [...], "expert": [...]}` with one output per prompt; functions of a prompt,
             sync or async, in place of lists, which are called once per prompt; a file or frame of items, see
-            `duels.votes.read_items`; or just names.
+            `duels.votes.items`; or just names.
         judge: See `Study.run`.
         prompts: The prompts, if the outputs are given by candidate.
         max_calls: How many calls the study may make, over all runs; by default see `Study.run`.

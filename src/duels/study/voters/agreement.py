@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ...errors import InvalidInput, UnknownName, format_count
 from ...votes.columns import QUESTIONS, TURN
-from ...votes.read_votes import Reading, VoteSource, read_votes
+from ...votes.readers import Reading, VoteSource, read_votes
 from ...votes.votes import Votes
 from ..duels import LogEntry
 from .voter_tests import LEVEL, Compared, Favorites, compare, find_favorites, holm, is_at_random, side_p_values

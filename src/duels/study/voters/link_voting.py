@@ -16,8 +16,8 @@ from ...errors import CapReached, Conflict, InvalidInput, LackingOutputs, NotFou
 from ...storage.statements import fetch_rows
 from ...storage.storage import Storage, Write
 from ...storage.tables import events, link_votes, voters
+from ...votes.items import Output
 from ...votes.names import LinkVoter, is_reserved, link_voter
-from ...votes.read_items import Output
 from .. import base
 from ..answering import Answering
 from ..items import can_show, item_of, lost_all

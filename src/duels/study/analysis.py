@@ -5,7 +5,7 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from ..errors import InvalidInput, format_count
-from ..votes.read_votes import Reading, VoteSource, count_votes
+from ..votes.readers import Reading, VoteSource, count_votes
 from ..votes.votes import MOST_ARMS
 from .stats.about import COMPARISONS
 from .stats.leaderboard import (

@@ -19,7 +19,7 @@ from ..errors import InvalidInput, UnknownName, format_count
 from ..files import atomic_open, safe_cell
 from .columns import WINNERS
 from .parse_columns import PARQUET
-from .read_votes import KINDS, VoteSource, read_votes
+from .readers import KINDS, VoteSource, read_votes
 from .text_files import suffix_of
 from .votes import NEVER, Vote, Votes
 
