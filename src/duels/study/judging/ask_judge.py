@@ -11,8 +11,8 @@ from ...errors import Conflict, InvalidInput
 from ...judges.questions import Answer, Image, Judge, Question, as_judge
 from ...judges.retries import Attempted, answer_question
 from ...storage.statements import fetch_rows
-from ...votes.names import voter_name
 from ...votes.items import IMAGE
+from ...votes.names import voter_name
 from ..answering import Answering
 from ..base import Log
 from ..duels import Duel
