@@ -36,7 +36,7 @@ from duels.engine.compiling import compile_with
 from duels.engine.threads import in_threads, thread_count
 from duels.errors import NothingToAsk
 from duels.policies import verdict as asking
-from duels.policies.evidence import LOG_2, is_certain
+from duels.policies.evidence import LOG_2, evidence_on_items, is_certain
 from duels.policies.verdict import select as ask_verdict
 from duels.policies.verdict import update as note_answer
 from duels.ranking.interleaving import (
@@ -60,7 +60,6 @@ from duels.study.stats.about import (
 )
 from duels.study.stats.certainty import certainty_of
 from duels.study.stats.reach import SIZES, STAKES, winner_levels
-from duels.study.stats.simulated_looks import evidence_on_items
 from duels.study.stats.tally import Tally
 
 CONFIDENCE, DELTA = 0.95, 0.05

@@ -17,11 +17,10 @@ from duels.study.stats.certainty import (
     Certainty,
     Settled,
     certainly_beats,
-    log_closeness,
-    log_mixture,
     log_thresholds,
     share,
 )
+from duels.study.stats.evidence import evidence, log_closeness
 from duels.study.stats.simulated_looks import NO_WINNER, NOT_YET
 from duels.study.stats.tally import log_evidence, log_martingale
 
@@ -120,7 +119,7 @@ def test_the_parts_add_up_to_delta(start, delta):
 @settings(deadline=None)
 @given(st.integers(0, 3000), st.integers(0, 3000), st.integers(0, 3000), st.floats(0.001, 0.49))
 def test_arrays_and_numbers_agree(wins, losses, ties, margin):
-    assert log_mixture(wins, losses) == pytest.approx(scalars.evidence(wins, losses), abs=1e-8)
+    assert evidence(wins, losses) == pytest.approx(scalars.evidence(wins, losses), abs=1e-8)
     (close,) = log_closeness(*(np.array([x]) for x in (wins, losses, ties)), margin)
     assert close == pytest.approx(scalars.log_closeness(wins, losses, ties, margin), abs=1e-8)
 

@@ -10,12 +10,10 @@ import pytest
 
 from duels.errors import InvalidInput
 from duels.study.state.item_schedule import AskedItems, order_of
+from duels.study.stats.evidence import closeness_on_items, evidence_on_items, shortfall_on_items
 from duels.study.stats.on_items import (
     OnTheseAnswers,
     SettledOnAnswers,
-    log_closeness_on_items,
-    log_evidence_on_items,
-    log_shortfall_on_items,
 )
 from duels.study.stats.tally import as_tally
 from duels.study.stats.verdict import headline, verdict
@@ -61,7 +59,7 @@ def least(mixture, null):
 def test_evidence_is_the_least_over_all_null_sets(items):
     for wins, losses, ties in ((a, b, c) for m in range(items + 1) for a, b, c in sets(m)):
         null = [chance(s, wins, losses) for s in sets(items, wins, losses, ties) if s[0] <= s[1]]
-        found = float(log_evidence_on_items(wins, losses, ties, items))
+        found = float(evidence_on_items(wins, losses, ties, items))
         if wins > losses:
             expected = least(upper_half(wins, losses), null)
             assert found == pytest.approx(math.log(expected) if expected < math.inf else math.inf, abs=1e-9)
@@ -77,7 +75,7 @@ def test_evidence_of_larger_sets():
         wins, losses = max(wins, losses) + 1, min(wins, losses)
         null = [chance(s, wins, losses) for s in sets(items, wins, losses, ties) if s[0] <= s[1]]
         expected = least(upper_half(wins, losses), null)
-        found = float(log_evidence_on_items(wins, losses, ties, items))
+        found = float(evidence_on_items(wins, losses, ties, items))
         assert found == pytest.approx(math.log(expected) if expected < math.inf else math.inf, abs=1e-8)
 
 
@@ -89,7 +87,7 @@ def test_closeness_is_at_most_the_least_over_all_null_sets(items, margin):
     for wins, losses, ties in ((a, b, c) for m in range(items + 1) for a, b, c in sets(m)):
         outside = [s for s in sets(items, wins, losses, ties) if s[1] - s[0] > 2 * items * margin + 1e-9]
         expected = least(both_halves(wins, losses), [chance(s, wins, losses) for s in outside])
-        found = log_closeness_on_items(wins, losses, ties, items, margin)
+        found = closeness_on_items(wins, losses, ties, items, margin)
         if found > -math.inf:
             said += 1
             assert found == pytest.approx(math.log(expected) if expected < math.inf else math.inf, abs=1e-9)
@@ -102,7 +100,7 @@ def test_it_grows_to_the_evidence_of_fresh_draws():
     """With many items the evidence is that of items like these, on one side."""
     for wins, losses in [(14, 0), (30, 12), (60, 40), (300, 250)]:
         fresh = math.log(upper_half(wins, losses)) + (wins + losses) * math.log(2)
-        assert float(log_evidence_on_items(wins, losses, 0, 10**9)) == pytest.approx(fresh, abs=1e-4)
+        assert float(evidence_on_items(wins, losses, 0, 10**9)) == pytest.approx(fresh, abs=1e-4)
 
 
 def ever(found, level, evidence):
@@ -128,7 +126,7 @@ LEVELS = [0.6, 1, 2, 5, 10, 20, 41]
 def stored(items):
     known = {(a, b, c): 0.0 for m in range(items + 1) for a, b, c in sets(m)}
     counts = np.array(list(known))
-    return dict(zip(known, log_evidence_on_items(*counts.T, items).tolist()))
+    return dict(zip(known, evidence_on_items(*counts.T, items).tolist()))
 
 
 def worst(items, level, evidence):
@@ -175,7 +173,7 @@ def with_a_margin(items, gap):
 def without_other_ties(items):
     """A broken version: it takes all items that are still to come for ties, but a few."""
     return lambda wins, losses, ties: float(
-        log_evidence_on_items(wins, losses, 0, min(items, wins + losses + 2)) if wins > losses else -math.inf
+        evidence_on_items(wins, losses, 0, min(items, wins + losses + 2)) if wins > losses else -math.inf
     )
 
 
@@ -188,7 +186,7 @@ def test_broken_versions_err_more_often(broken):
 @pytest.mark.parametrize("margin", [0.0, 0.1, 0.25])
 def test_a_false_closeness_has_at_most_the_promised_chance(margin):
     items = 9
-    known = {s: log_closeness_on_items(*s, items, margin) for m in range(items + 1) for s in sets(m)}
+    known = {s: closeness_on_items(*s, items, margin) for m in range(items + 1) for s in sets(m)}
     for level in (1.5, 2, 5, 10):
         for found in sets(items):
             if found[1] - found[0] > 2 * items * margin + 1e-9:
@@ -203,7 +201,7 @@ def test_shortfall_is_the_least_over_all_null_sets(items, margin):
     for wins, losses, ties in ((a, b, c) for m in range(items + 1) for a, b, c in sets(m)):
         inside = [s for s in sets(items, wins, losses, ties) if s[1] - s[0] <= 2 * items * margin + 1e-9]
         expected = least(both_halves(wins, losses), [chance(s, wins, losses) for s in inside])
-        found = log_shortfall_on_items(wins, losses, ties, items, margin)
+        found = shortfall_on_items(wins, losses, ties, items, margin)
         if found > -math.inf:
             said += 1
             assert found == pytest.approx(math.log(expected) if expected < math.inf else math.inf, abs=1e-9)
@@ -215,7 +213,7 @@ def test_shortfall_is_the_least_over_all_null_sets(items, margin):
 @pytest.mark.parametrize("margin", [0.0, 0.1, 0.25])
 def test_a_false_shortfall_has_at_most_the_promised_chance(margin):
     items = 9
-    known = {s: log_shortfall_on_items(*s, items, margin) for m in range(items + 1) for s in sets(m)}
+    known = {s: shortfall_on_items(*s, items, margin) for m in range(items + 1) for s in sets(m)}
     for level in (1.5, 2, 5, 10):
         for found in sets(items):
             if found[1] - found[0] <= 2 * items * margin + 1e-9:
@@ -225,8 +223,8 @@ def test_a_false_shortfall_has_at_most_the_promised_chance(margin):
 def test_when_all_was_asked_it_is_close_or_falls_short():
     for margin in (0.0, 0.05, 0.1, 0.25):
         for found in sets(20):
-            close = log_closeness_on_items(*found, 20, margin)
-            assert (close, log_shortfall_on_items(*found, 20, margin)) in [(math.inf, -math.inf), (-math.inf, math.inf)]
+            close = closeness_on_items(*found, 20, margin)
+            assert (close, shortfall_on_items(*found, 20, margin)) in [(math.inf, -math.inf), (-math.inf, math.inf)]
             assert (close > 0) == (found[1] - found[0] <= 40 * margin + 1e-9)
 
 
@@ -276,7 +274,7 @@ def test_how_many_items_it_takes(items, share, published, here):
     """Medians: of the ratio as published, near figures that were once simulated, and of the evidence here, exactly."""
     won = round(share * items)
     assert median_until(items, won, prior_posterior_ratio(items)) == pytest.approx(published, rel=0.04)
-    ours = median_until(items, won, lambda *counts: log_evidence_on_items(*counts, 0, items) >= math.log(40.5))
+    ours = median_until(items, won, lambda *counts: evidence_on_items(*counts, 0, items) >= math.log(40.5))
     assert ours == here
 
 
@@ -315,7 +313,7 @@ def test_the_verdict_when_everything_was_asked():
 def test_the_verdict_before_everything_was_asked():
     soon = verdict(on_items(100, {(0, 1): (45, 20, 0)}))
     assert (soon.kind, soon.final) == ("winner", False)
-    assert "at most 5 %" in str(soon)
+    assert "95 % confidence" in str(soon)
     fresh = on_items(100, {(0, 1): (45, 20, 0)})._replace(items=None)
     assert verdict(fresh).kind == "not yet"
     assert verdict(on_items(100, {(0, 1): (30, 20, 0)})).winner is None

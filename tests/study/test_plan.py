@@ -16,7 +16,7 @@ from duels.policies.evidence import margin_level, winner_level
 from duels.study import plan as module
 from duels.study.plan import LIMIT, PlanRow, plan, until_verdict
 from duels.study.state.policy_state import rival, rival_alpha
-from duels.study.stats.certainty import log_closeness, log_mixture
+from duels.study.stats.evidence import evidence, log_closeness
 from duels.study.stats.simulated_looks import NO_WINNER, NOT_YET, TIED, new_looks
 from duels.study.stats.tally import as_tally
 from duels.study.stats.verdict import verdict
@@ -254,7 +254,7 @@ def until_tied_or_won(share, margin, most):
         chance[1:-1] = share * chance[:-2] + (1 - share) * chance[2:]
         lead = np.arange(-n, n + 1, 2)
         won, lost = (n + lead) // 2, (n - lead) // 2
-        sure = log_mixture(won, lost) >= winner_level(0.05, 2)
+        sure = evidence(won, lost) >= winner_level(0.05, 2)
         near = log_closeness(won, lost, np.zeros(n + 1), margin) >= margin_level(0.05, 2)
         over = most + lead[sure | near | near[::-1]]
         ended[n] = ended[n - 1] + chance[over].sum()

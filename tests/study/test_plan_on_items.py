@@ -11,20 +11,18 @@ from oracles.verdict import helpful
 import duels
 from duels.engine import loop
 from duels.errors import InvalidInput
-from duels.policies.evidence import margin_level, winner_level
+from duels.policies.evidence import closeness_on_items, evidence_on_items, margin_level, winner_level
 from duels.storage.storage import StudyRow
 from duels.study.plan import answers_on_items, is_true, plan, until_verdict_on_items
 from duels.study.state.counts import next_event
 from duels.study.state.item_schedule import ItemSet
 from duels.study.state.live import History
+from duels.study.stats import evidence as arrays
 from duels.study.stats.goal import new_goal
-from duels.study.stats.on_items import log_closeness_on_items, log_evidence_on_items
 from duels.study.stats.simulated_looks import (
     NO_WINNER,
     NOT_YET,
     TIED,
-    closeness_on_items,
-    evidence_on_items,
     find_verdict,
     new_item_looks,
     take_on_items,
@@ -53,13 +51,13 @@ def rules(W, T, items, confidence, margin):
         return W[i, j] + W[j, i] + T[i, j] == items
 
     def evidence(i, j):
-        return float(log_evidence_on_items(W[i, j], W[j, i], T[i, j], items))
+        return float(arrays.evidence_on_items(W[i, j], W[j, i], T[i, j], items))
 
     def beats(i, j):
         return evidence(i, j) >= winner_level(delta, K)
 
     def close(i, j):
-        known = log_closeness_on_items(W[i, j], W[j, i], T[i, j], items, margin) if margin else evidence(i, j)
+        known = arrays.closeness_on_items(W[i, j], W[j, i], T[i, j], items, margin) if margin else evidence(i, j)
         return known >= margin_level(delta, K)
 
     def need_not_meet(i, j):
@@ -157,10 +155,10 @@ def test_the_evidence_is_that_of_the_verdict():
     for items in (1, 2, 7, 8, 40, 41, 300, 5000):
         for _ in range(40):
             counts = [int(one) for one in rng.multinomial(items, rng.dirichlet([2, 2, 0.5, 2]))[:3]]
-            expected = float(log_evidence_on_items(*counts, items))
+            expected = float(arrays.evidence_on_items(*counts, items))
             assert evidence_on_items(*map(float, counts), items) == pytest.approx(expected, abs=1e-8)
             for margin in (0.02, 0.1) if items <= 300 else ():
-                expected = log_closeness_on_items(*counts, items, margin)
+                expected = arrays.closeness_on_items(*counts, items, margin)
                 assert closeness_on_items(*map(float, counts), items, margin) == pytest.approx(expected, abs=1e-8)
 
 
@@ -272,7 +270,7 @@ def test_what_is_true_of_the_items():
 def interpreted(monkeypatch):
     """Compiling takes longer than these short studies."""
     monkeypatch.setattr(
-        loop, "compiled_for", lambda policy, function, trial: loop.bind_to(function, policy, compiled=False)
+        loop, "compile_for", lambda policy, function, trial: loop.bind_to(function, policy, compiled=False)
     )
 
 

@@ -12,7 +12,7 @@ from duels.server.results_tab import glance
 from duels.study.create import create_study
 from duels.study.stats import forecast as module
 from duels.study.stats import verdict as verdicts
-from duels.study.stats.certainty import log_closeness, log_mixture
+from duels.study.stats.evidence import evidence, log_closeness
 from duels.study.stats.forecast import SPREADS, draw_strengths, standing
 from duels.study.stats.tally import as_tally
 
@@ -89,7 +89,7 @@ def first_passage(won, lost, share, most, margin):
         chance[1:-1] = share * chance[:-2] + (1 - share) * chance[2:]
         more = np.arange(n + 1)
         wins, losses = won + more, lost + n - more
-        over = (log_mixture(wins, losses) >= winner_level(0.05, 2)) & (wins > losses)
+        over = (evidence(wins, losses) >= winner_level(0.05, 2)) & (wins > losses)
         if margin > 0:
             over |= log_closeness(wins, losses, np.zeros(n + 1), margin) >= margin_level(0.05, 2)
         places = most + 2 * more[over] - n

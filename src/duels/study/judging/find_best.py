@@ -31,9 +31,9 @@ from ..create import create_study, load_study
 from ..items import add_output, append_items, count_items, find_lacking, list_items, store_items
 from ..state.look import Look
 from ..stats.about import NEW_ITEMS, About, check_about
-from ..stats.certainty import check_confidence, check_margin, log_closeness, log_shortfall
+from ..stats.certainty import check_confidence, check_margin
+from ..stats.evidence import closeness_on_items, log_closeness, log_shortfall, shortfall_on_items
 from ..stats.goal import Goal
-from ..stats.on_items import log_closeness_on_items, log_shortfall_on_items
 from ..stats.tally import Tally
 from ..stats.verdict import Verdict
 from ..study import Judging, Study
@@ -423,12 +423,12 @@ class NotWorse(Study):
 
     def _closeness(self, tally: Tally, wins: int, losses: int, ties: int) -> float:
         if tally.is_finite:
-            return log_closeness_on_items(wins, losses, ties, tally.items or 0, self.margin)
+            return closeness_on_items(wins, losses, ties, tally.items or 0, self.margin)
         return float(log_closeness(wins, losses, ties, self.margin))
 
     def _shortfall(self, tally: Tally, wins: int, losses: int, ties: int) -> float:
         if tally.is_finite:
-            return log_shortfall_on_items(wins, losses, ties, tally.items or 0, self.margin)
+            return shortfall_on_items(wins, losses, ties, tally.items or 0, self.margin)
         return log_shortfall(wins, losses, ties, self.margin)
 
     def failure(self, result: RunResult) -> str | None:

@@ -13,19 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InvalidInput
-from ...policies.evidence import (
-    BETS,
-    LOG_2,
-    LOG_630,
-    LOG_BETS,
-    dependent_level,
-    margin_level,
-    no_winner_level,
-    winner_level,
-)
-from ...policies.evidence import evidence as evidence_of
-from ...policies.evidence import log_closeness as log_closeness_of
+from ...policies import evidence as kernels
+from ...policies.evidence import LOG_2, dependent_level, margin_level, no_winner_level, winner_level
 from .about import A_PERSON, NEW_ITEMS
+from .evidence import evidence, log_closeness
 from .tally import Bools, Floats, Ints, Tally, count_met, log_evidence
 
 LATER_SHARE, RARE_SHARE = 1 / 8, 1 / 32  # of δ: for arms added later, and for all pairs where arms have changed
@@ -117,7 +108,7 @@ class Certainty:
 
     def weigh(self, won: npt.ArrayLike, lost: npt.ArrayLike, tied: npt.ArrayLike) -> Floats:
         """Return the evidence of pairs with these counts, as a logarithm."""
-        return log_mixture(won, lost)
+        return evidence(won, lost)
 
     def _count_decided(self, first: Ints, second: Ints) -> tuple[Ints, Ints]:
         """What the first arms won and lost, where questions without an answer count as lost."""
@@ -125,7 +116,7 @@ class Certainty:
 
     def weigh_pair(self, won: int, lost: int) -> float:
         """As `weigh`, of one pair and quicker."""
-        return evidence_of(won, lost)
+        return kernels.evidence(won, lost)
 
     def certain(self) -> Bools:
         """Return (K, K) bool: whether i beats j for certain by the promise about all pairs; retired arms included."""
@@ -318,7 +309,7 @@ class Settled:
         sure = known >= self._sure_level[last]
         self._note(i, j, sure, sure and known >= self._firm_level[last])
         if self._margin > 0:
-            known = log_closeness_of(won, lost, int(ties[i, j]), self._margin)
+            known = kernels.log_closeness(won, lost, int(ties[i, j]), self._margin)
             self._done[i, j], self._firm[i, j] = known >= self._close_level[last], known >= self._firm_level[last]
 
     def _note(self, i: int, j: int, sure: bool, alone: bool) -> None:
@@ -416,36 +407,6 @@ def _pairs_where(arms: int, first: Ints, second: Ints, values: Bools) -> Bools:
     found = np.zeros((arms, arms), dtype=bool)
     found[first, second] = values
     return found
-
-
-def log_mixture(wins: npt.ArrayLike, losses: npt.ArrayLike) -> Floats:
-    """As `policies.evidence.evidence`, for arrays."""
-    from scipy import special
-
-    wins, losses = np.asarray(wins, dtype=np.float64), np.asarray(losses, dtype=np.float64)
-    value: Floats = special.betaln(wins + 5.0, losses + 5.0) + LOG_630 + (wins + losses) * LOG_2
-    return value
-
-
-def log_closeness(wins: npt.ArrayLike, losses: npt.ArrayLike, ties: npt.ArrayLike, margin: float) -> Floats:
-    """As `policies.evidence.log_closeness`, for arrays."""
-    wins, losses, ties = np.asarray(wins), np.asarray(losses), np.asarray(ties)
-    null, stake = 0.5 - margin, BETS.reshape(-1, *[1] * wins.ndim)
-    fortunes = wins * np.log1p(stake * (1 - null)) + losses * np.log1p(-stake * null) + ties * np.log1p(stake * margin)
-    mean: Floats = np.logaddexp.reduce(fortunes, axis=0) - LOG_BETS
-    return mean
-
-
-def log_shortfall(wins: int, losses: int, ties: int, margin: float) -> float:
-    """Return the logarithm of the evidence that the first of a pair scores less than ½ − margin; a tie is a half.
-
-    As `log_closeness` of the other one, which scores more than ½ + margin; only stakes that it cannot lose are used.
-    """
-    null = 0.5 + margin
-    stake = BETS[BETS * null < 1]
-    fortunes = losses * np.log1p(stake * (1 - null)) + wins * np.log1p(-stake * null)
-    fortunes = fortunes + ties * np.log1p(stake * (0.5 - null))
-    return float(np.logaddexp.reduce(fortunes)) - math.log(len(stake))
 
 
 def check_confidence(value: object) -> float:

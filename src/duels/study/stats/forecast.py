@@ -17,7 +17,8 @@ import numpy as np
 
 from ...errors import format_count, percent
 from .about import NEW_ITEMS, THESE_ANSWERS
-from .certainty import certainty_of, log_closeness, losses_of
+from .certainty import certainty_of, losses_of
+from .evidence import log_closeness
 from .tally import Bools, Floats, Ints, Tally, count_met, rank_arms
 
 SPREADS = (0.1, 0.2, 0.4, 0.8, 1.6)

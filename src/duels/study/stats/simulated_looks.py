@@ -11,16 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from ...policies.evidence import (
-    LOG_2,
-    LOG_630,
+    closeness_on_items,
     dependent_level,
+    evidence,
+    evidence_on_items,
     is_certain,
     log_closeness,
     margin_level,
     no_winner_level,
     winner_level,
 )
-from ...policies.evidence import evidence as evidence_of
 from ...policies.verdict import helpful, lead
 from .tally import Bools, Floats, Ints
 
@@ -176,92 +176,34 @@ def take_on_items(known: ItemLooks, i: int, j: int, outcome: float) -> None:
     judge_on_items(known, j, i)
 
 
-def judge_on_items(known: ItemLooks, i: int, j: int) -> None:
+def judge_on_items(on_items: ItemLooks, i: int, j: int) -> None:
     """Kernel: find out again what is certain about i against j."""
-    looks, items = known.looks, known.items
+    looks, items = on_items.looks, on_items.items
     won, lost, tied, margin = looks.wins[i, j], looks.wins[j, i], looks.ties[i, j], looks.levels[3]
     asked = won + lost + tied >= items
-    if known.is_sample:
-        evidence = evidence_of(won, lost) if won > lost else -math.inf
+    if on_items.is_sample:
+        known = evidence(won, lost) if won > lost else -math.inf
     else:
-        evidence = evidence_on_items(won, lost, tied, items)
-    sure, beats, near = evidence >= looks.levels[0], evidence >= looks.levels[1], evidence >= looks.levels[2]
+        known = evidence_on_items(won, lost, tied, items)
+    sure, beats, near = known >= looks.levels[0], known >= looks.levels[1], known >= looks.levels[2]
     looks.ahead[i] += int(sure) - int(looks.sure[i, j])
     looks.losses[j] += int(sure) - int(looks.sure[i, j])
     looks.behind[j] += int(beats) - int(looks.lost[i, j])
     looks.sure[i, j], looks.lost[i, j] = sure, beats
-    settled, close = sure, (near or (asked and won >= lost)) and not known.is_sample
+    settled, close = sure, (near or (asked and won >= lost)) and not on_items.is_sample
     if margin > 0.0:
-        if known.is_sample:
+        if on_items.is_sample:
             near = log_closeness(won, lost, tied, margin) >= looks.levels[2]
         else:
             near = closeness_on_items(won, lost, tied, items, margin) >= looks.levels[2]
         settled, close = near, near
-    looks.near[i] += int(close) - int(known.close[i, j])
+    looks.near[i] += int(close) - int(on_items.close[i, j])
     level = asked and won <= lost
-    known.levels[i] += int(level) - int(known.level[i, j])
-    known.close[i, j], known.asked[i, j], known.level[i, j] = close, asked, level
-    known.settled[i, j], known.near[i, j] = settled or asked, near or asked
+    on_items.levels[i] += int(level) - int(on_items.level[i, j])
+    on_items.close[i, j], on_items.asked[i, j], on_items.level[i, j] = close, asked, level
+    on_items.settled[i, j], on_items.near[i, j] = settled or asked, near or asked
     for k in range(len(looks.near)):
-        looks.done[i, k] = known.near[i, k] if known.levels[i] > 0 else known.settled[i, k]
-
-
-def evidence_on_items(won: float, lost: float, tied: float, items: int) -> float:
-    """Kernel: as `finite.log_evidence_on_items`, of one pair."""
-    most = items - tied
-    if 2.0 * won > most:
-        return math.inf
-    if won <= lost:
-        return -math.inf
-    mixture = log_beta(won + 5.0, lost + 5.0) + LOG_630 + math.log1p(-lower_half(won, lost))
-    slack, half = won + lost - (won - lost) ** 2, most // 2.0
-    if slack > 0:
-        half = min(max(math.ceil(2.0 * won * lost / slack) - 1.0, won), half)
-    worst = max(log_chance(won, lost, half, half), log_chance(won, lost, most // 2.0, most - most // 2.0))
-    return mixture - worst
-
-
-def lower_half(won: float, lost: float) -> float:
-    """Kernel: the probability that Beta(won + 5, lost + 5) is below ½, where won > lost.
-
-    It is that of at most lost + 4 heads of won + lost + 9 fair coins; the terms fall fast from the last one.
-    """
-    coins, heads = won + lost + 9.0, lost + 4.0
-    log_term = math.lgamma(coins + 1.0) - math.lgamma(heads + 1.0) - math.lgamma(coins - heads + 1.0)
-    term, total = math.exp(log_term - coins * LOG_2), 0.0
-    while heads >= 0.0 and term > 1e-18:
-        total += term
-        term *= heads / (coins - heads + 1.0)
-        heads -= 1.0
-    return total
-
-
-def closeness_on_items(won: float, lost: float, tied: float, items: int, margin: float) -> float:
-    """Kernel: as `finite.log_closeness_on_items`."""
-    gap = math.floor(2.0 * items * margin + 1e-9) + 1.0
-    if lost - won >= gap:
-        return -math.inf
-    worst = -math.inf
-    for decided in range(int(2.0 * won + gap), int(items - tied) + 1):
-        wins = (decided - gap) // 2.0
-        losses = decided - wins
-        if wins * lost > won * (losses + 1.0):
-            return -math.inf
-        worst = max(worst, log_chance(won, lost, wins, losses))
-    return log_beta(won + 5.0, lost + 5.0) + LOG_630 - worst
-
-
-def log_chance(won: float, lost: float, wins: float, losses: float) -> float:
-    """Kernel: the chance of these answers in a given order, if there are `wins` and `losses` in all."""
-    return log_falling(wins, won) + log_falling(losses, lost) - log_falling(wins + losses, won + lost)
-
-
-def log_falling(all: float, drawn: float) -> float:
-    return math.lgamma(all + 1.0) - math.lgamma(all - drawn + 1.0)
-
-
-def log_beta(a: float, b: float) -> float:
-    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+        looks.done[i, k] = on_items.near[i, k] if on_items.levels[i] > 0 else on_items.settled[i, k]
 
 
 def useful_on_items(known: ItemLooks, i: int, j: int, doubt: np.random.Generator) -> tuple[int, int]:
