@@ -23,15 +23,9 @@ QUICK = 40  # examples of a property in `make test`; in `make deep` it is Hypoth
 # with one of them at the end.
 LONG = (
     *("test_docs", "test_browser", "test_promise_cells", "test_two_servers", "test_browser_items", "test_executors"),
-    *("test_conformance", "test_listings"),
-    *(
-        "test_browser_share",
-        "test_browser_tuning",
-        "test_browser_voting",
-        "test_tuning_processes",
-        "test_client_tuning",
-    ),
-    *("test_exhausted", "test_impressions", "test_unusable_replies", "test_live", "test_batches"),
+    *("test_conformance", "test_listings", "test_browser_share", "test_browser_tuning", "test_browser_voting"),
+    *("test_tuning_processes", "test_client_tuning", "test_exhausted", "test_impressions", "test_unusable_replies"),
+    *("test_live", "test_batches"),
 )
 
 

@@ -2,12 +2,12 @@
 
 import math
 import os
-import re
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tallies import refused
 
 from duels.errors import InvalidInput, UnknownName
 from duels.preference import PreferenceMatrix
@@ -28,10 +28,6 @@ SHUFFLED = [name for name in GENERATED if name != "bradley-terry"]
 def others(matrix):
     """The gaps of all arms but the winner, ascending."""
     return sorted(np.delete(matrix.gaps, matrix.condorcet_winner))
-
-
-def refused(message):
-    return pytest.raises(InvalidInput, match=re.escape(message))
 
 
 def test_listing():

@@ -2,28 +2,24 @@
 
 import itertools
 import math
-import re
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
+from tallies import refused
 
 import duels
 from duels import theory
 from duels.engine import loop
-from duels.errors import InvalidInput, NoCondorcetWinner
+from duels.errors import NoCondorcetWinner
 from duels.preference import PreferenceMatrix
 from duels.problems import problem
 
 # The winner is arm 1; Δ = (0.1, 0, 0.2).
 THREE = PreferenceMatrix([[0.5, 0.4, 0.9], [0.6, 0.5, 0.7], [0.1, 0.3, 0.5]])
 ROCK_PAPER_SCISSORS = PreferenceMatrix([[0.5, 0.0, 1.0], [1.0, 0.5, 0.0], [0.0, 1.0, 0.5]])
-
-
-def refused(message):
-    return pytest.raises(InvalidInput, match=re.escape(message))
 
 
 def test_c_by_hand():

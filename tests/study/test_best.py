@@ -15,9 +15,7 @@ PROMPTS = [f"prompt {n}" for n in range(12)]
 OUTPUTS = {arm: [f"{arm} {n:02}" for n in range(12)] for arm in ("a", "bb", "ccc")}
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch):
-    monkeypatch.setattr("duels.judges.retries.FIRST", 0.001)
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
 def shorter(prompt, left, right):

@@ -13,14 +13,6 @@ from duels.study import base
 
 
 @pytest.fixture
-def now(monkeypatch):
-    """A clock that stands still until a test moves it."""
-    time = [1_800_000_000.0]
-    monkeypatch.setattr(base, "clock", lambda: time[0])
-    return time
-
-
-@pytest.fixture
 def storage(tmp_path):
     return open_storage(f"sqlite:///{tmp_path}/d.db")
 

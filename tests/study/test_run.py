@@ -23,9 +23,7 @@ PROMPTS = [f"prompt {n}" for n in range(20)]
 OUTPUTS = {arm: [f"{arm} {n:02}" for n in range(20)] for arm in ARMS}
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch):
-    monkeypatch.setattr("duels.judges.retries.FIRST", 0.001)
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -1,11 +1,9 @@
 """Counts of a study and what they say by themselves, worked by hand."""
 
-import re
-
 import numpy as np
 import pytest
+from tallies import refused
 
-from duels.errors import InvalidInput
 from duels.study.stats.tally import Tally, as_tally, count_met, estimates
 
 # a beat b 3 to 1 with 2 ties; a never met c; b lost to c 0 to 4; d is retired, beat a 5 to 0 and tied with c once.
@@ -13,10 +11,6 @@ NAMES = ("a", "b", "c", "d")
 WINS = np.array([[0, 3, 0, 0], [1, 0, 0, 0], [0, 4, 0, 0], [5, 0, 0, 0]])
 TIES = np.array([[0, 2, 0, 0], [2, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]])
 FOUR = as_tally(NAMES, WINS, TIES, active=[True, True, True, False], started_with=2)
-
-
-def refused(message):
-    return pytest.raises(InvalidInput, match=re.escape(message))
 
 
 def test_a_tally_is_what_was_given():

@@ -18,9 +18,7 @@ PROMPTS = [f"prompt {n}" for n in range(60)]
 OUTPUTS = {arm: [f"{arm} on {prompt}" for prompt in PROMPTS] for arm in ARMS}
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch):
-    monkeypatch.setattr("duels.judges.retries.FIRST", 0.001)
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
 class Judge:
