@@ -362,7 +362,7 @@ def _refuse_namesakes(parts: Sequence[Results]) -> None:
     for part in parts:
         for problem, digest in provenances.digests(part.provenance):
             if known.setdefault(problem, digest) != digest:
-                raise InvalidInput(f"two different matrices are called {problem!r}: give each a name of its own")
+                raise InvalidInput(f"two different matrices are called {problem!r}: give each a different name")
 
 
 def prepare_folder(directory: str | Path) -> Path:

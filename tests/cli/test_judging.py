@@ -70,7 +70,7 @@ def test_a_program_finds_the_winner_and_a_resumed_study_asks_nothing_twice(folde
     first = judged("wide.csv", "--command", JUDGE, "--max-calls", "6", "--criteria", "Short.")
     assert first.returncode == 3, first.stderr
     assert "On prompts like these 40: no verdict yet" in first.stdout
-    assert "Stopped at max_calls: raise it to go on." in first.stdout
+    assert "Stopped at max_calls: raise it to continue." in first.stdout
     assert first.stdout.endswith("\n6 calls.\n")
     second = process("wide.csv", "--command", JUDGE, "--criteria", "Short.")
     assert (second.returncode, second.stderr) == (0, "")
@@ -161,7 +161,7 @@ def test_a_language_model_with_a_key_that_never_shows(folder):
         limited = judged(*model, "--max-cost", "1", "--concurrency", "1", MY_KEY=KEY)
         done = process(*model, "-f", "json", MY_KEY=KEY)
     assert (limited.returncode, limited.stderr) == (3, "")
-    assert "Stopped at max_cost: raise it to go on." in limited.stdout
+    assert "Stopped at max_cost: raise it to continue." in limited.stdout
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert (found["verdict"]["winner"], found["error"]) == ("terse", None)
@@ -282,7 +282,7 @@ def test_a_person_at_the_terminal():
     person.press("q")
     shown, code = person.end()
     assert code == 130
-    assert "Interrupted: run it again to go on from here." in shown
+    assert "Interrupted: run it again to resume." in shown
     assert "calls" in shown
 
 
@@ -300,7 +300,7 @@ def test_progress_on_a_terminal_and_ctrl_c():
         rest, code = person.end()
     assert code == 130
     assert "stopping when the calls in progress have ended" in rest
-    assert "Interrupted: run it again to go on from here." in " ".join(rest.split())
+    assert "Interrupted: run it again to resume." in " ".join(rest.split())
     lines = [re.sub(r"\x1b\[[?0-9;]*\w", "", line).strip() for line in re.split(r"\r|\n|\x1b\[2K", shown + rest)]
     lines = [line for line in lines if " leads (" in line]
     assert max(map(cell_len, lines)) < width

@@ -155,7 +155,7 @@ def test_rows_and_voters_are_left_out(folder):
         "1 row repeats an earlier one in every cell, and was counted again: line 5 as line 2.",
     ]
     said = output(folder, "analyze", "faulty.csv", code=2)
-    assert "1 of 4 rows cannot be read, so nothing was taken" in said
+    assert "1 of 4 rows cannot be read, so nothing was imported" in said
     assert said.endswith('; to leave such rows out: on_error="skip" (--on-error skip)\n')
     options = ["--on-error", "skip", "--without", "bot"]
     assert output(folder, "analyze", "faulty.csv", *options).startswith(

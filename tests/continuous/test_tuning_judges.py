@@ -115,7 +115,7 @@ def test_a_run_goes_on_where_it_stopped(is_async):
     same = duels.tune(LINE, function, max_duels=9, policy="random", storage=storage)
     assert (same.calls, len(asked)) == (8, 8)
     assert str(same).splitlines()[-2:] == [
-        "9 duels asked, as many as wanted: raise max_duels (--max-duels) to go on.",
+        "9 duels asked, as many as wanted: raise max_duels (--max-duels) to continue.",
         "8 calls.",
     ]
 

@@ -176,7 +176,7 @@ def test_import_and_export(admin, study):
         assert admin.get(f"/api/studies/{form}/export?format={form}").content == out.content
     before = admin.get(study).json()
     bad = admin.post(f"{study}/import", content=b"left,right,winner\nbm25,dense,left\nbm25,dense,maybe\n")
-    refused(bad, 400, "invalid", "line 3", "nothing was taken")
+    refused(bad, 400, "invalid", "line 3", "nothing was imported")
     refused(
         admin.post(f"{study}/import", content=b"left,right,winner\nbm25,x,left\n"), 400, "invalid", "does not have: x"
     )

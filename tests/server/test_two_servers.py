@@ -54,7 +54,7 @@ def vote(client):
 
 
 class Load:
-    """Clients that ask and tell, each on a connection of its own, until the server ends it or they are told to."""
+    """Clients that ask and tell, each on a separate connection, until the server ends it or they are told to."""
 
     def __init__(self, *lives, clients=32, streams=0):
         self.acknowledged = {}  # duel → answer

@@ -338,9 +338,9 @@ def test_rows_with_keys_of_their_own_are_refused(server):
     [
         (b"p,\n" * 200_000, "the columns are p, ;"),
         (b"1\n" * 300_000, "the columns are 1"),
-        (b"prompt,bm25,dense\n" + b"q\n" * 300_000, "at least 10,000 faults; the first 5"),
-        (b"[" + b"[]," * 200_000 + b"[]]", "at least 10,000 faults; the first 5"),
-        (b"{}\n" * 200_000, "at least 10,000 faults; the first 5"),
+        (b"prompt,bm25,dense\n" + b"q\n" * 300_000, "at least 10,000 errors; the first 5"),
+        (b"[" + b"[]," * 200_000 + b"[]]", "at least 10,000 errors; the first 5"),
+        (b"{}\n" * 200_000, "at least 10,000 errors; the first 5"),
     ],
 )
 def test_reading_items_stops_at_the_first_faults(server, content, words):

@@ -60,7 +60,7 @@ def test_answers_taken_back_are_why_a_study_is_open_again(known):
         "Nothing is promised about errors: 3 answers were taken back. After 13 answers a was the winner. "
         "Since then answers were taken back: it is open again."
     )
-    assert not re.search("Answers since then|as chance has it|the promise covers", words)
+    assert not re.search("Answers since then|by chance now and then|the promise covers", words)
     won_by(known, "a", 5, voter="later {}")
     assert texts(known)[0] == "winner"
     assert last_given(known)[:3] == ("winner", "a", 13)
@@ -139,7 +139,7 @@ def test_what_changed_is_listed():
 
 def test_other_verdicts_may_lapse_by_chance():
     none = Given("no condorcet winner", None, 50)
-    chance = "It is open again, as chance has it now and then; the promise covers that."
+    chance = "It is open again. This happens by chance now and then; the promise covers it."
     assert none.words(Basis()) == f"After 50 answers there was no winner. {chance}"
     assert none.words(Basis(), void=True) == "After 50 answers there was no winner. It is open again."
     returned = Basis(strength="these people")  # its winner rests on all comparisons made, and may lapse

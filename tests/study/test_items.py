@@ -151,7 +151,7 @@ FAULTS = [
     (line(kind=["code"]), "line 1: the output of 'gpt' is of kind"),
     (line(gpt="a\x00b"), "line 1: the output of 'gpt' cannot be shown: its text has a NUL"),
     (line(prompt="a\x00b"), "line 1: prompt has a NUL"),
-    (line(gpt="\ud800"), "line 1: the output of 'gpt' cannot be shown: its text has half a character"),
+    (line(gpt="\ud800"), "line 1: the output of 'gpt' cannot be shown: its text contains an unpaired surrogate"),
     ('{"prompt": "a", "outputs": {"": "1", "y": "2"}}', "line 1: an arm is called '', expected its name"),
     ('[{"prompt": "a"}]', "item 1: found prompt, expected"),
     ("[" * 100_000, "is not JSON"),
@@ -182,7 +182,7 @@ def test_faults_are_told_with_their_lines(text, said):
 
 def test_all_faults_are_counted_and_the_first_listed_in_order():
     text = "prompt,x,y\n" + "a,1\n" * 3 + " ,1,2\n" * 4 + "a,1\n"
-    with pytest.raises(InvalidInput, match="nothing was taken: 8 faults; the first 5:") as caught:
+    with pytest.raises(InvalidInput, match="nothing was imported: 8 errors; the first 5:") as caught:
         read_items(text.encode())
     assert [said.split(":")[0] for said in str(caught.value).splitlines()[1:]] == [f"  line {n}" for n in range(2, 7)]
 

@@ -52,7 +52,7 @@ def test_a_winner():
 
 def test_without_a_verdict_nothing_is_said_to_be_saved():
     result = found(max_calls=3)
-    assert str(result).split("\n")[1] == "Stopped at max_calls: raise it to go on."
+    assert str(result).split("\n")[1] == "Stopped at max_calls: raise it to continue."
     assert str(result).endswith("\n3 calls, $0.012.")
     assert "saved" not in str(result)
 
@@ -108,7 +108,7 @@ def test_these_items():
     assert str(result).startswith("On these 12 prompts: no verdict yet")
     ended = found(lambda left, right: "tie", about="these-items")
     assert (ended.ended, ended.calls) == ("max_calls", 36)  # as many as there are questions: 3 pairs, 12 prompts
-    assert str(ended).split("\n")[1] == "Stopped at max_calls: raise it to go on."
+    assert str(ended).split("\n")[1] == "Stopped at max_calls: raise it to continue."
 
 
 def test_position_bias_keeps_the_judge_s_name():

@@ -157,7 +157,7 @@ def test_faults_of_promptfoo_are_told():
     failed = result(1, 0) | {"response": {"error": "429 Too Many Requests"}, "error": "API error"}
     missing = result(1, 1) | {"response": None, "error": None}
     with refused(
-        "the upload cannot be used, so nothing was taken: 5 faults:\n"
+        "the upload: nothing was imported: 5 errors:\n"
         "  result 3: test 1 has no output of 'openai:0': its error is '429 Too Many Requests'\n"
         "  result 4: test 1 has no output of 'openai:1': the response is missing\n"
         "  result 5: test 0 has an output of 'openai:0' already\n"
@@ -254,9 +254,7 @@ def test_numbers_and_other_values_of_pandas():
 def test_faults_of_frames_are_told_with_their_rows(frame):
     with refused("the DataFrame: the columns are question, gpt, llama; expected one column prompt (or query)"):
         items(frame({"question": ["a"], "gpt": ["4"], "llama": ["5"]}))
-    with refused(
-        "cannot be used, so nothing was taken: 1 fault:\n  row 2: 1 output, expected those of at least two arms"
-    ):
+    with refused(": nothing was imported: 1 error:\n  row 2: 1 output, expected those of at least two arms"):
         items(frame({"prompt": ["a", "b"], "gpt": ["4", "5"], "llama": ["4", None]}))
     with refused("row 3: arm 'gpt' has an output for the prompt of row 1 already"):
         items(frame({"prompt": ["a"] * 3, "arm": ["gpt", "llama", "gpt"], "output": ["4", "5", "6"]}))
@@ -310,7 +308,7 @@ def test_lists_that_do_not_fit():
         items_of({"terse": prompts, "expert": prompts}, "abc")
     with refused("outputs is ['a', 'b', 'c']: expected a dict with a list of outputs for each arm"):
         items_of(prompts, prompts)
-    with refused("outputs cannot be used, so nothing was taken: 3 faults:\n  prompt 1: 1 output, expected those of at"):
+    with refused("outputs: nothing was imported: 3 errors:\n  prompt 1: 1 output, expected those of at"):
         items_of({"terse": prompts}, prompts)
     with refused("prompt 2: the output of 'b' is 5, expected text"):
         items_of({"a": prompts, "b": ["1", 5, "2"]}, prompts)

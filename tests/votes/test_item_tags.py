@@ -49,7 +49,7 @@ def test_json_lines_have_tags_or_a_category():
     more += [{"category": 7}, {"tags": None}]
     found = tags("\n".join(json.dumps(item | one) for one in more).encode())
     assert found == [(), ("a, b", "c"), ("a", "b"), ("Food, drink",), (), (), ()]
-    with pytest.raises(InvalidInput, match="nothing was taken: 1 fault:\n  line 2: a tag is 3, expected text"):
+    with pytest.raises(InvalidInput, match="nothing was imported: 1 error:\n  line 2: a tag is 3, expected text"):
         tags("\n".join(json.dumps(item | one) for one in ({}, {"tags": [3]})).encode())
 
 

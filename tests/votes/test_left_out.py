@@ -51,7 +51,7 @@ def sources(rows):
 @pytest.mark.parametrize("read", [readers, count_votes])
 def test_bad_rows_are_left_out_counted_and_listed(kind, read):
     source = sources(ROWS)[kind]
-    with pytest.raises(InvalidInput, match="3 of 6 rows cannot be read, so nothing was taken") as error:
+    with pytest.raises(InvalidInput, match="3 of 6 rows cannot be read, so nothing was imported") as error:
         read(source)
     assert error.value.__notes__ == ['to leave such rows out: on_error="skip" (--on-error skip)']
     votes = read(source, on_error="skip")

@@ -549,7 +549,7 @@ def test_unknown_column_and_format(tmp_path):
     ],
 )
 def test_bad_rows(tmp_path, row, fault):
-    with refused("votes.csv: 1 of 2 rows cannot be read, so nothing was taken:\n  line 3: " + fault):
+    with refused("votes.csv: 1 of 2 rows cannot be read, so nothing was imported:\n  line 3: " + fault):
         read_text(tmp_path, f"left,right,winner\nb,c,left\n{row}\n")
 
 
@@ -572,7 +572,7 @@ def test_bad_rows(tmp_path, row, fault):
 )
 def test_bad_json_rows(tmp_path, row, fault):
     good = '{"left": "b", "right": "c", "winner": "left"}'
-    with refused("votes.jsonl: 1 of 3 rows cannot be read, so nothing was taken:\n  line 2: " + fault):
+    with refused("votes.jsonl: 1 of 3 rows cannot be read, so nothing was imported:\n  line 2: " + fault):
         read_text(tmp_path, f"{good}\n{row}\n{good}\n", "votes.jsonl")
 
 
@@ -605,7 +605,7 @@ def test_voters_that_a_study_would_not_take(tmp_path, voter):
     with pytest.raises(InvalidInput) as rule:
         voter_name(voter)
     rows = [{"left": "a", "right": "b", "winner": "left", "voter": one} for one in ("v" * 200, voter, None)]
-    with refused(f"the list: 1 of 3 rows cannot be read, so nothing was taken:\n  row 2: {rule.value}"):
+    with refused(f"the list: 1 of 3 rows cannot be read, so nothing was imported:\n  row 2: {rule.value}"):
         readers(rows)
     with refused("the DataFrame: 1 of 3 rows", f"row 2: {rule.value}"):
         readers(pd.DataFrame(rows, dtype=object))
@@ -629,9 +629,9 @@ def test_one_error_lists_the_first_five_and_counts_all(tmp_path):
     with pytest.raises(InvalidInput) as error:
         read_text(tmp_path, "left,right,winner\n" + "\n".join(rows))
     lines = str(error.value).split("\n")
-    assert lines[0].endswith("votes.csv: 7 of 9 rows cannot be read, so nothing was taken; the first 5:")
+    assert lines[0].endswith("votes.csv: 7 of 9 rows cannot be read, so nothing was imported; the first 5:")
     assert [line.split(":")[0] for line in lines[1:]] == [f"  line {number}" for number in (3, 4, 5, 6, 7)]
-    with refused("5 of 6 rows cannot be read, so nothing was taken:\n"):
+    with refused("5 of 6 rows cannot be read, so nothing was imported:\n"):
         read_text(tmp_path, "left,right,winner\na,b,left\n" + "a,b,x\n" * 5)
 
 

@@ -132,7 +132,7 @@ class Remote(Generic[AnyDuel]):
     def follow(self) -> Iterator[Change]:
         """Yield the study's state now, and again after every change, at most twice a second.
 
-        It ends when the study is deleted, and goes on after the server was restarted.
+        It ends when the study is deleted, and survives a restart of the server.
 
         Raises:
             StorageError: If the server cannot be reached for long.
@@ -243,7 +243,7 @@ class RemoteStudy(Remote[Duel]):
         return [row_of(PairRow, one) for one in self._pages("preferences", confidence=confidence)]
 
     def verdict(self, confidence: float | None = None, margin: float | None = None) -> Verdict:
-        """Return who is best, as far as that is certain. It stays valid however often you look."""
+        """Return the verdict: the winner, or what is still undecided. It is valid at any stopping time."""
         found = self._get("/verdict", confidence=confidence, margin=margin)
         return Verdict.from_dict(found)
 

@@ -525,7 +525,7 @@ def finish_chart(rows: Sequence[Row], chart: Chart, notes: list[str], pool: str,
 
 
 def last(points: pl.DataFrame, column: str, digits: str, style: Style) -> str:
-    """Describe the last value of each line in words."""
+    """Describe the last value of each line as text."""
     rows = points.drop_nulls(column).group_by("problem", "policy", maintain_order=True).last().to_dicts()
     values = [f"{style.policy(row['policy'])} on {style.label(row['problem'])} {row[column]:{digits}}" for row in rows]
     return f"At the end: {', '.join(values)}."

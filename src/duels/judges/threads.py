@@ -57,7 +57,7 @@ class Threads(Executor):
 
 
 def in_thread(make: Callable[[threading.Event], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine in a thread of its own. The first Ctrl-C asks it to stop, the second ends it at once.
+    """Run a coroutine in a separate thread. The first Ctrl-C asks it to stop, the second ends it at once.
 
     Args:
         make: Called with an event that is set by the first Ctrl-C; returns the coroutine.

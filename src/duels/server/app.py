@@ -70,7 +70,7 @@ class HealthCheck:
         self._wrote = -math.inf  # when the check last tried to write
 
     async def trouble(self) -> str | None:
-        """Return what is wrong, in words without secrets; None if nothing is."""
+        """Return what is wrong, as text without secrets; None if nothing is."""
         running = self._running
         if running is None and time.monotonic() - self._ended < CACHE_SECONDS:
             return self._found

@@ -1,4 +1,4 @@
-"""Outputs of arms as HTML that is safe to put into a page, or as bytes for a route of their own.
+"""Outputs of arms as HTML that is safe to put into a page, or as bytes for a separate route.
 
 Anybody may have written an output, also to slow the server down. So a long one is rendered in a child process, which
 has a second for it, and is shown as plain text if that does not suffice.
@@ -118,7 +118,7 @@ def html_of(output: Output) -> str:
     """Return safe HTML for text, Markdown or code. Up to 100,000 characters of Markdown may take a second.
 
     Raises:
-        InvalidInput: For images and HTML, which have a route of their own, see `bytes_of`.
+        InvalidInput: For images and HTML, which have a separate route, see `bytes_of`.
     """
     if output.kind == "markdown" and len(output.content) <= MAX_MARKDOWN:
         return f'<div class="markdown">{_sanitize(_markdown.render(output.content))}</div>'
@@ -179,7 +179,7 @@ def bytes_of(output: Output, scripts: bool = False) -> tuple[str, bytes]:
     if output.kind == "image":
         head, _, data = output.content.partition(";base64,")
         return head.removeprefix("data:"), base64.b64decode(data)
-    raise InvalidInput(f"an output of kind {output.kind} has no bytes of its own: expected image or html")
+    raise InvalidInput(f"an output of kind {output.kind} has no bytes: expected image or html")
 
 
 def _disable_connections(page: str) -> str:

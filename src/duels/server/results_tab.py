@@ -141,7 +141,7 @@ class Given(NamedTuple):
         stays = self.kind == "winner" and now.strength not in (THESE_PEOPLE, COMPARISONS)
         if stays or void:
             return f"{again}."
-        return f"{again}, as chance has it now and then; the promise covers that."
+        return f"{again}. This happens by chance now and then; the promise covers it."
 
 
 def last_given(study: Log) -> Given | None:

@@ -123,7 +123,7 @@ class Background:
             return as_text(output)
 
     async def upload(self, work: Callable[[], T]) -> T:
-        """Process an upload, which may take long, in a thread of its own."""
+        """Process an upload, which may take long, in a separate thread."""
         return await asyncio.get_running_loop().run_in_executor(self._uploads, work)
 
     def prepare(self, study: Study | Tuning) -> None:

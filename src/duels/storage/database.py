@@ -140,7 +140,7 @@ def _set_up_postgres(connection: DBAPIConnection, record: object) -> None:
 
 
 class Probe:
-    """Tests whether a database can be read and written, on a connection of its own; for one thread at a time.
+    """Tests whether a database can be read and written, on a separate connection; for one thread at a time.
 
     The write is a real one: it changes nothing, and is on disk when it returns.
     """

@@ -1,4 +1,4 @@
-"""Errors of databases, in words that help."""
+"""Errors of databases, with helpful messages."""
 
 import re
 

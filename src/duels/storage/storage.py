@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..policies import Policy
 
 
-PAUSE = 0.001  # seconds: a thread that releases a lock and takes it again at once lets no other thread in
+PAUSE = 0.001  # seconds: yield, or a thread that re-acquires the lock immediately starves the others
 WRITER = "duels-writer"  # the name of the thread that writes for callers of `post`
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")

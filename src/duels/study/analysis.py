@@ -29,7 +29,7 @@ class Analysis(NamedTuple):
     Attributes:
         leaderboard: One row per arm, best first.
         preferences: One row per pair of arms.
-        verdict: Who is best, as far as that is certain.
+        verdict: The winner, or what is still undecided.
         votes: How many votes there are.
         ties: How many of them are ties, both_bad included.
         said: Which column was taken for what.
@@ -55,7 +55,7 @@ class Analysis(NamedTuple):
     voters: int | None = None
 
     def counts(self) -> str:
-        """Return how many votes, ties, voters and skips there are, in words."""
+        """Return how many votes, ties, voters and skips there are, as text."""
         voters = "" if self.voters is None else f", by {format_count(self.voters, 'voter')}"
         skipped = f"; {format_count(self.skipped, 'skip')} left out" if self.skipped else ""
         without = f"; {format_count(self.left_out, 'vote')} of excluded voters left out" if self.left_out else ""

@@ -158,7 +158,7 @@ class Log:
         return history
 
     def _restore(self) -> None:
-        """Load the snapshot while nobody waits; start with an empty history if no snapshot can be read."""
+        """Load the snapshot without holding the lock; start with an empty history if no snapshot can be read."""
         with self._storage.histories.lock_for(self._row.id):
             if self._row.id in self._storage.histories:
                 return
@@ -227,7 +227,7 @@ class Log:
         return found
 
     def _catch_up(self) -> None:
-        """Bring the policy's state up to date while nobody waits; compile it where that pays."""
+        """Bring the policy's state up to date without holding the lock; compile it where that pays."""
         with self._storage.histories.lock_for(self._row.id):
             with self._storage.lock:
                 history = self._get_loaded()
@@ -245,7 +245,7 @@ class Log:
                     history.take_back(work, done)
 
     def read_log(self, last: int) -> Iterator[Event]:
-        """The log up to an event; every digest is checked, and nobody waits for it."""
+        """The log up to an event; every digest is checked, without holding the lock."""
         digest, done = "", 0
         while done < last:
             with self._storage.read_connection() as connection:

@@ -114,7 +114,7 @@ class Shown(Log):
         return tables.preferences(self.tally(), confidence or self.goal.confidence)
 
     def verdict(self, confidence: float | None = None, margin: float | None = None) -> Verdict:
-        """Return who is best, as far as that is certain. It stays valid however often you look.
+        """Return the verdict: the winner, or what is still undecided. It is valid at any stopping time.
 
         Args:
             confidence: Another one than the study's own. What is chosen after looking is no promise, and it says so.
@@ -419,7 +419,7 @@ class Study(Shown, Answering):
         orders: Literal["one", "both", "auto"] = "auto",
         progress: bool | None = None,
     ) -> "RunResult":
-        """Let a judge answer until there is a verdict or a limit is reached. The same call goes on from there.
+        """Let a judge answer until there is a verdict or a limit is reached. Call it again to resume.
 
         Args:
             judge: A function of `(prompt, left, right)`, or of `(left, right)`, that returns `"left"`, `"right"`,
@@ -562,7 +562,7 @@ class Study(Shown, Answering):
         The verdict is not affected: its promise holds however the next questions are chosen.
 
         Args:
-            after: `"stop"`, or `"rank"` to go on until the order of the others is known too.
+            after: `"stop"`, or `"rank"` to continue until the order of the others is known too.
 
         Raises:
             InvalidInput: If it is neither.

@@ -279,9 +279,7 @@ def _check_items(
         lines = "".join(f"\n  {unit} {place}: {fault}" for place, fault in faults[:SHOWN])
         more = f"; the first {SHOWN}" if len(faults) > SHOWN else ""
         least = "at least " if len(faults) >= MOST_FAULTS else ""
-        raise InvalidInput(
-            f"{called} cannot be used, so nothing was taken: {least}{format_count(len(faults), 'fault')}{more}:{lines}"
-        )
+        raise InvalidInput(f"{called}: nothing was imported: {least}{format_count(len(faults), 'error')}{more}:{lines}")
     if not found:
         raise InvalidInput(
             f"{called} holds no items: expected at least one prompt with {'two outputs' if fewest > 1 else 'an output'}"
@@ -345,7 +343,7 @@ def _plain(what: str, text: str) -> int:
     try:
         return len(text.encode())
     except UnicodeEncodeError:
-        raise ValueError(f"{what} has half a character, a lone surrogate: leave it out") from None
+        raise ValueError(f"{what} contains an unpaired surrogate (invalid Unicode): remove it") from None
 
 
 def _image(content: str, folder: Path | None) -> str:

@@ -125,7 +125,7 @@ def unread_rows(
         return RowList(count, tuple(first))
     listed = "".join(f"\n  {one}" for one in first)
     error = InvalidInput(
-        f"{source}: {count:,} of {'the first ' * has_more}{rows:,} rows cannot be read, so nothing was taken"
+        f"{source}: {count:,} of {'the first ' * has_more}{rows:,} rows cannot be read, so nothing was imported"
         f"{f'; the first {SHOWN}' if count > SHOWN else ''}:{listed}"
     )
     if not skip:

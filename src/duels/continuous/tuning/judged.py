@@ -37,7 +37,7 @@ from .result import Best, setting_text
 from .study import Tuning
 
 DUELS = 50  # of a study without a limit
-STOPPED = {"max_duels": "{duels} asked, as many as wanted: raise max_duels (--max-duels) to go on."}
+STOPPED = {"max_duels": "{duels} asked, as many as wanted: raise max_duels (--max-duels) to continue."}
 
 
 class TuningResult(NamedTuple):
@@ -234,7 +234,7 @@ def tune(
     study_name: str | None = None,
     progress: bool | None = None,
 ) -> TuningResult:
-    """Find a good setting by asking a judge. The same call goes on where an earlier one has stopped.
+    """Find a good setting by asking a judge. Call it again to resume.
 
     Args:
         space: The parameters, see `duels.space`.

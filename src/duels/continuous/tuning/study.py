@@ -291,7 +291,7 @@ class Tuning(Answering):
         return wanted
 
     def _choose(self, n: int) -> None:
-        """Choose the next duels while nobody waits for the storage."""
+        """Choose the next duels without holding the storage's lock."""
         work = self._workspace
         with work.lock, one_thread():
             now = base.clock()
@@ -455,7 +455,7 @@ class Tuning(Answering):
         orders: Literal["one", "both", "auto"] = "auto",
         progress: bool | None = None,
     ) -> "TuningResult":
-        """Let a judge answer until a limit is reached. The same call goes on where an earlier one has stopped.
+        """Let a judge answer until a limit is reached. Call it again to resume.
 
         Args:
             judge: A function of `(left, right)`, two settings, that returns `"left"`, `"right"`, `"tie"`, `"both_bad"`,

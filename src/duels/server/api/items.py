@@ -350,7 +350,7 @@ async def replace(
 ) -> dict[str, int]:
     """Replace an item by another one, as JSON lines or CSV. This needs an admin's token and cannot be undone.
 
-    If somebody was shown the item, the replacement gets a number of its own, and the old item is removed: the answers
+    If somebody was shown the item, the replacement gets a new number, and the old item is removed: the answers
     were about what was shown. If only its tags change, it keeps its number and its answers.
     """
     content = plain(await request.body())

@@ -77,7 +77,7 @@ PerVoter = Annotated[
 PerAddress = Annotated[Cap, Field(description="The most votes from one IPv4 address or one /64 network of IPv6.")]
 Expires = Annotated[
     Annotated[str, Field(max_length=40)] | None,
-    Field(description="When it stops to work, such as `2030-01-31T18:00:00+01:00`; null for never."),
+    Field(description="When it stops working, such as `2030-01-31T18:00:00+01:00`; null for never."),
 ]
 State = Annotated[
     Literal["active", "off", "expired", "full", "revoked"],

@@ -78,7 +78,7 @@ def preferences(
 def verdict(
     study: Found, confidence: Confidence | None = None, margin: Annotated[float | None, Query(ge=0, lt=0.5)] = None
 ) -> dict[str, object]:
-    """Get the best arm, as far as that is certain. The confidence holds however often you look.
+    """Get the verdict: the winner, or what is still undecided. Its confidence holds at any stopping time.
 
     By default, confidence and margin are those of the study.
 

@@ -439,7 +439,7 @@ class NewSettings(RequestBody):
 class ChangeOut(BaseModel):
     id: int
     time: str
-    who: Annotated[str, Field(description="The name of the token, or of the one that was signed in with.")]
+    who: Annotated[str, Field(description="The token's name.")]
     what: str
 
 

@@ -110,7 +110,9 @@ class Middleware:
         host = hosts[0].decode("latin-1").lower() if hosts else ""
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if self.hosts and name not in self.hosts:
-            return error_response(400, f"this server is not known as {shorten(name, 100)}: see the option --public-url")
+            return error_response(
+                400, f"unexpected Host header {shorten(name, 100)}: set --public-url to the address people use"
+            )
         if len(lengths) > 1 or (lengths and encodings):  # ambiguous framing allows request smuggling
             return error_response(400, "the request gives the length of its body twice: expected one Content-Length")
         if lengths and not (lengths[0].isdigit() and len(lengths[0]) <= MAX_DIGITS):

@@ -78,7 +78,7 @@ const [ROWS, COLUMNS_SHOWN, CELL, TAGS_SHOWN] = [3, 4, 90, 8]; // of the table: 
 const counted = (number, what) => `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
 const cut = (text) => (text.length > CELL ? `${text.slice(0, CELL - 1)}…` : text);
 
-/** What a file holds, in words, with a table of its first items. */
+/** What a file holds, as text, with a table of its first items. */
 function describeFound({ arms, items }) {
   const tags = [...new Set(items.flatMap((item) => item.tags))];
   const lacking = items.reduce((sum, item) => sum + arms.length - Object.keys(item.outputs).length, 0);

@@ -42,7 +42,7 @@ function show(open) {
   (open ? place("edit-prompt") : place("edit-item")).focus();
 }
 
-const CHANGED = "If people were asked about it, their answers stay, and the replacement gets a number of its own. This cannot be undone.";
+const CHANGED = "If people were asked about it, their answers stay, and the replacement gets a new number. This cannot be undone.";
 const KEPT = {
   tags: { title: `Change the tags of item ${number}?`, words: "Voters never see tags, so it keeps its number and its answers.", button: "Change" },
   outputs: { title: `Add outputs to item ${number}?`, words: "What people saw stays as it is, so it keeps its number and its answers.", button: "Add" },

@@ -172,7 +172,7 @@ place("map").addEventListener("click", async (event) => {
   }
 });
 
-/** The share of wins of the first arm over time, as a line, with the counts in words. */
+/** The share of wins of the first arm over time, as a line, with the counts as text. */
 function drawPair(pair) {
   const [width, height] = [600, 160];
   const points = pair.history;

@@ -1,4 +1,4 @@
-/** Errors in words for the people who use the pages. The API's own are for programs, and name its parameters. */
+/** Error messages for the people who use the pages. The API's are for programs, and name its parameters. */
 
 import { ApiError } from "./api.js";
 

@@ -143,7 +143,7 @@ def check_batch(packed: Packed, study: str, names: Sequence[str]) -> tuple[dict[
 
 def too_many(study: str) -> InvalidInput:
     """Return the error of an import after which a study would have too many votes."""
-    return InvalidInput(f"study {study!r} would have more than {MOST_VOTES:,} votes: expected at most so many")
+    return InvalidInput(f"study {study!r} would have more votes than the limit of {MOST_VOTES:,}")
 
 
 class Ids(Column):
@@ -160,7 +160,7 @@ class Ids(Column):
 
 
 class _Exported(NamedTuple):
-    """What an export copies from a study's history, so that nobody waits while the log is read."""
+    """What an export copies from a study's history, so that the log is read without holding the lock."""
 
     seq: int
     names: list[str]

@@ -1,4 +1,4 @@
-"""One question to one judge: in one order or in both, with what became of it."""
+"""Ask one judge one question, in one order or both, and collect the outcome."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor

@@ -61,7 +61,7 @@ def find_best(
     study_name: str | None = None,
     progress: bool | None = None,
 ) -> RunResult:
-    """Find the best of some candidates by asking a judge. The same call goes on where an earlier one has stopped.
+    """Find the best of some candidates by asking a judge. Call it again to resume.
 
     Args:
         outputs: The candidates: `{"terse": [...], "expert": [...]}` with one output per prompt; functions of a prompt,

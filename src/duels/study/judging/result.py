@@ -84,12 +84,12 @@ Ended = Literal[
 REASONS = {
     "verdict": "",
     "max_duels": "",
-    "max_calls": "Stopped at max_calls: raise it to go on.",
-    "max_cost": "Stopped at max_cost: raise it to go on.",
+    "max_calls": "Stopped at max_calls: raise it to continue.",
+    "max_cost": "Stopped at max_cost: raise it to continue.",
     "exhausted": "No question that is left can bring a verdict.",
     "all asked": "Every question there is has been asked.",
-    "interrupted": "Interrupted: run it again to go on from here.",
-    "failed": "Stopped, because the judge failed: {error} Run it again to go on from here.",
+    "interrupted": "Interrupted: run it again to resume.",
+    "failed": "Stopped, because the judge failed: {error} Run it again to resume.",
     "retired": "Stopped, because the study was retired.",
 }
 SHOWN = 10  # arms

@@ -99,7 +99,7 @@ InDatabase = Callable[[Callable[[], Any]], Awaitable[Any]]
 T = TypeVar("T")
 FAILURES = 10  # questions without a usable answer in a row, after which a run stops
 IN_VAIN = 6  # further calls after unusable replies, without any that is usable, after which a run makes no more of them
-# Why a run may end while questions that are out go on.
+# Reasons to stop asking; calls in flight may finish.
 OUT = (None, "all asked", "exhausted", "max_duels", "max_calls", "max_cost")
 NO_MORE = ("all asked", "max_duels")  # why there is no new question
 TOGETHER = 100  # questions with identical outputs that are answered in one transaction

@@ -572,7 +572,7 @@ class Record:
         return self.look(now).verdict()
 
     def look(self, now: float, all_moments: bool = True) -> Look:
-        """Copy what a verdict at this time depends on, so that nobody waits while it is computed.
+        """Copy what a verdict at this time depends on, so that it is computed without holding the lock.
 
         Args:
             now: The time, in seconds since 1970.

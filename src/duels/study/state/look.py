@@ -1,6 +1,6 @@
 """How fast answers come, and whether anybody still answers.
 
-A look at a study: what its verdict depends on at one moment, copied so that nobody waits while it is computed.
+A look at a study: what its verdict depends on at one moment, copied so that it is computed without holding the lock.
 """
 
 from bisect import bisect_right
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .counts import Record
 
 
-LATELY = 100  # answers that tell how fast they come
+RATE_WINDOW = 100  # most recent answers used to estimate the rate
 QUIET, PAUSES = 600.0, 10  # nobody answers any more: after so many seconds, and so many usual pauses between answers
 
 
@@ -43,7 +43,7 @@ class Pace(NamedTuple):
 
 def measure_pace(record: "Record", now: float) -> Pace:
     """Return how fast the last answered duels were asked, without past votes."""
-    lately = [record.asked[duel] for duel in record.answered[-LATELY:] if not _is_imported(record, duel)]
+    lately = [record.asked[duel] for duel in record.answered[-RATE_WINDOW:] if not _is_imported(record, duel)]
     seconds = max(lately) - min(lately) if len(lately) > 1 else 0.0
     if seconds <= 0 or record.last_told is None:
         return Pace(None, record.last_told, None)

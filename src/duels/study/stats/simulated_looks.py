@@ -62,7 +62,7 @@ def new_looks(arms: int, delta: float, margin: float, shares_items: bool = False
 
 
 def take(looks: Looks, i: int, j: int, outcome: float) -> None:
-    """Kernel: take in an answer to a duel of i and j: 1 if i won, 0 if it lost, ½ for a tie."""
+    """Kernel: apply an answer to a duel of i and j: 1 if i won, 0 if it lost, ½ for a tie."""
     if outcome == 0.5:
         looks.ties[i, j] += 1.0
         looks.ties[j, i] += 1.0
@@ -164,7 +164,7 @@ def draw_answer(known: ItemLooks, i: int, j: int, luck: np.random.Generator) -> 
 
 
 def take_on_items(known: ItemLooks, i: int, j: int, outcome: float) -> None:
-    """Kernel: take in an answer about i and j: 1 if i won, 0 if it lost, ½ for a tie."""
+    """Kernel: apply an answer about i and j: 1 if i won, 0 if it lost, ½ for a tie."""
     looks = known.looks
     if outcome == 0.5:
         looks.ties[i, j] += 1.0
