@@ -46,7 +46,7 @@ def sigmoid(x: Floats) -> Floats:
     return np.asarray(expit(x))
 
 
-def cells_of_pairs(wins: Ints, ties: Ints) -> Cells:
+def cells_of_pairs(wins: Ints | Floats, ties: Ints | Floats) -> Cells:
     """Return one cell per pair that has met.
 
     Args:

@@ -105,14 +105,27 @@ def fit(model: Model, cells: Cells, anchor: int | None = None) -> Fit:
     return Fit(model, cells, used, maximize(model, used, model.start(used)), reference)
 
 
-def maximize(model: Model, cells: Cells, x: Floats) -> Floats:
-    """Return the parameters with the largest likelihood, from a start, by Newton's method with halved steps."""
-    now = model.value(cells, x)
+def maximize(model: Model, cells: Cells, x: Floats, precision: float = 0.0) -> Floats:
+    """Return the parameters with the largest likelihood, from a start, by Newton's method with halved steps.
+
+    Args:
+        model: The model.
+        cells: The votes.
+        x: The start, with a mean θ of 0.
+        precision: Of a normal prior of each θ, with mean 0; the parameters are then the mode of the posterior.
+    """
+
+    def value(x: Floats) -> float:
+        prior = 0.5 * precision * float(x[: cells.arms] @ x[: cells.arms]) if precision else 0.0
+        return model.value(cells, x) - prior
+
+    now = value(x)
     for _ in range(MOST_STEPS):
         slope = gradient(model, cells, x)
-        step = _step(model, cells, x, slope)
+        slope[: cells.arms] -= precision * x[: cells.arms]
+        step = _step(model, cells, x, slope, precision)
         size = 1.0
-        while not (after := model.value(cells, x + size * step)) >= now - 1e-12 * abs(now):
+        while not (after := value(x + size * step)) >= now - 1e-12 * abs(now):
             size /= 2
         x, now = x + size * step, after
         longest, gain = np.abs(step).max(), slope @ step
@@ -125,21 +138,22 @@ def maximize(model: Model, cells: Cells, x: Floats) -> Floats:
     )
 
 
-def _step(model: Model, cells: Cells, x: Floats, slope: Floats) -> Floats:
+def _step(model: Model, cells: Cells, x: Floats, slope: Floats, precision: float) -> Floats:
     """Newton's step, with a mean θ of 0."""
     parts, arms = model.curvature(cells, x), cells.arms
+    theta = np.arange(len(slope)) < arms
+    prior = np.where(theta, precision, 0.0)
     if len(slope) <= FEW:  # elimination is quicker
-        matrix = _fix_mean(_assemble(cells, *parts), arms)
+        matrix = _fix_mean(_assemble(cells, *parts) + np.diag(prior), arms)
         try:
             return np.asarray(np.linalg.solve(matrix, slope))
         except np.linalg.LinAlgError:
             return np.asarray(np.linalg.lstsq(matrix, slope)[0])
-    theta = np.arange(len(slope)) < arms
     right = slope - theta * slope[:arms].mean()  # a mean that is not 0 is rounding
-    step = conjugate_gradients(_sparse(cells, *parts), right)
+    step = conjugate_gradients(_sparse(cells, *parts, prior), right)
     if step is not None:
         return np.asarray(step - theta * step[:arms].mean())
-    return np.asarray(np.linalg.lstsq(_fix_mean(_assemble(cells, *parts), arms), slope)[0])
+    return np.asarray(np.linalg.lstsq(_fix_mean(_assemble(cells, *parts) + np.diag(prior), arms), slope)[0])
 
 
 def conjugate_gradients(matrix: "csr_array", right: Floats) -> Floats | None:
@@ -334,14 +348,14 @@ def _assemble(cells: Cells, pairs: Floats, cross: Floats, extra: Floats) -> Floa
     return matrix
 
 
-def _sparse(cells: Cells, pairs: Floats, cross: Floats, extra: Floats) -> "csr_array":
-    """As `_assembled`, where only a few of all pairs of many arms have met."""
+def _sparse(cells: Cells, pairs: Floats, cross: Floats, extra: Floats, diagonal: Floats) -> "csr_array":
+    """As `_assemble`, with an addition to the diagonal, where only a few of all pairs of many arms have met."""
     from scipy.sparse import coo_array, csr_array
 
     if len(extra):
-        return csr_array(_assemble(cells, pairs, cross, extra))
+        return csr_array(_assemble(cells, pairs, cross, extra) + np.diag(diagonal))
     first, second, arms = cells.first, cells.second, cells.arms
-    both = np.bincount(first, pairs, arms) + np.bincount(second, pairs, arms)
+    both = np.bincount(first, pairs, arms) + np.bincount(second, pairs, arms) + diagonal
     itself = np.arange(arms)
     rows, columns = np.concatenate([itself, first, second]), np.concatenate([itself, second, first])
     return coo_array((np.concatenate([both, -pairs, -pairs]), (rows, columns)), shape=(arms, arms)).tocsr()

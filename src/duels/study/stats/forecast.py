@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import format_count, percent
+from ...rating import bradley_terry
+from ...rating.counts import cells_of_pairs
+from ...rating.fitting import information, maximize
 from .about import NEW_ITEMS, THESE_ANSWERS
 from .certainty import certainty_of, losses_of
 from .evidence import log_closeness
@@ -27,7 +30,6 @@ WIDER = 0.5  # the draws are spread by 1 + this / √K times more than the norma
 MOST_WEIGHTED = 50  # arms: with more, draws are not weighted; that would take long, and a few would have all the weight
 MOST_SHOWN = 50  # active arms: with more, estimates take too long to come with a verdict
 MOST_ARMS = 300  # the best by the ranking; the others are taken to have no chance
-STEPS = 50  # of Newton's method
 MANY = 10**7  # answers: if more are needed, no verdict is in sight
 MARGINS = (0.02, 0.05, 0.1)  # that are suggested where arms look equal
 STRENGTHS, CHOICE, LUCK, ITEMS = range(4)  # seeds: the same counts have the same estimate
@@ -262,33 +264,19 @@ class _Fit(NamedTuple):
 
 
 def _fit(wins: Floats, spread: float) -> _Fit:
-    arms, n = len(wins), wins + wins.T
-    strength, prior = np.zeros(arms), np.eye(arms) / spread**2
-    for _ in range(STEPS):
-        chance = _chances(strength)
-        gradient = (wins - n * chance).sum(axis=1) - strength / spread**2
-        weight = n * chance * (1 - chance)
-        precision = np.diag(weight.sum(axis=1)) - weight + prior
-        step = np.linalg.solve(precision, gradient)
-        size = np.abs(step).max()
-        strength = strength + step * min(1.0, 2.0 / max(size, 1e-12))
-        if size < 1e-8:
-            break
-    chance = _chances(strength)
-    likelihood = float(np.sum(wins * np.log(chance)))
-    root: Floats = np.linalg.cholesky(precision).astype(np.float64)
+    arms, prior = len(wins), 1 / spread**2
+    cells = cells_of_pairs(wins, np.zeros(wins.shape))
+    strength = maximize(bradley_terry, cells, np.zeros(arms), prior)
+    root = np.asarray(
+        np.linalg.cholesky(information(bradley_terry, cells, strength) + prior * np.eye(arms)), np.float64
+    )
     log_evidence = (
-        likelihood
-        - 0.5 * float(strength @ strength) / spread**2
+        bradley_terry.value(cells, strength)
+        - 0.5 * float(strength @ strength) * prior
         - arms * math.log(spread)
         - float(np.log(np.diag(root)).sum())
     )
     return _Fit(strength, root, log_evidence)
-
-
-def _chances(strength: Floats) -> Floats:
-    chances: Floats = 1 / (1 + np.exp(strength[None, :] - strength[:, None]))
-    return chances
 
 
 def answers_needed(
