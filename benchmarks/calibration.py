@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import logit
 
 import duels
-from duels.continuous import History, Memory, policy
+from duels.continuous import History, Memory, load_policy
 from duels.continuous.blas import one_thread
 from duels.continuous.model.model import LENGTH_MEDIAN, LENGTH_SPREAD, SCALE_MEDIAN, SCALE_SPREAD, Answers
 from duels.continuous.model.posterior import FLAT
@@ -116,12 +116,12 @@ def truth_of(cell: Cell, run: int) -> Truth:
 
 def space_of(cell: Cell) -> Space:
     """Return the space of a truth: the unit cube."""
-    return duels.space(dict.fromkeys("xyzw"[: cell.dimensions], (0.0, 1.0)))
+    return duels.Space(dict.fromkeys("xyzw"[: cell.dimensions], (0.0, 1.0)))
 
 
 def play_study(cell: Cell, run: int) -> np.ndarray:
     """(n, 2 d + 1) the answers of a study: left, right, outcome."""
-    truth, space, chooser, memory = truth_of(cell, run), space_of(cell), policy("eubo"), Memory()
+    truth, space, chooser, memory = truth_of(cell, run), space_of(cell), load_policy("eubo"), Memory()
     luck = np.random.default_rng([zlib.crc32(cell.name.encode()), run, 1])
     history = History.of(space, [])
     for number in range(ANSWERS):
@@ -179,7 +179,7 @@ def look_at(number: int, run: int, played: np.ndarray) -> Iterator[Look]:
         truth(np.stack(pair))  # in the order of the study: a draw from a process depends on it
     for count in LOOKS:
         answers = Answers(left[:count], right[:count], outcome[:count])
-        found = advice(policy("eubo"), space, History(*answers), run, Memory(), CONFIDENCE, answers)
+        found = advice(load_policy("eubo"), space, History(*answers), run, Memory(), CONFIDENCE, answers)
         best = found.best
         here, other, points, bands = space.encode(best.setting), space.encode(best.runner_up), [], []
         for place, one in enumerate(found.slices["parameters"]):

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 import duels
-from duels.continuous import History, Memory, policy
+from duels.continuous import History, Memory, load_policy
 from duels.continuous.policies import BUILT_IN
 from duels.continuous.simulation import make_world
 from duels.engine import loop
@@ -76,7 +76,7 @@ def shown(function, name, frame, seconds=0.0):
 
 class Ours:
     def __init__(self, name="eubo"):
-        self.policy, self.memory = policy(name), Memory()
+        self.policy, self.memory = load_policy(name), Memory()
 
     def ask(self, world, history, seed):
         start = time.perf_counter()
@@ -92,7 +92,7 @@ class BoTorch:
         self.child = subprocess.Popen(
             [python, str(CHILD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
-        self.initial = policy("eubo")
+        self.initial = load_policy("eubo")
 
     def _answer(self, what, history, seed):
         data = {name: getattr(history, name).tolist() for name in history._fields}
@@ -116,7 +116,7 @@ def played(player, world, duel_count, seed, run):
     _, luck = loop.streams(seed, run)
     for number in range(duel_count):
         left, right, took = player.ask(world, history, (seed, run))
-        if number >= policy("eubo").initial(space):
+        if number >= load_policy("eubo").initial(space):
             seconds.append(took)
         outcome = world.answer(world.shortfall(left), world.shortfall(right), luck)
         history = history.with_duel(space.encode(left), space.encode(right), outcome)

@@ -30,7 +30,7 @@ def problems():
     file = DATA / "matrices" / "feature-rankers-64.csv"
     if file.exists():
         yield duels.load_matrix(file)
-    yield duels.problem("random-condorcet:arms=64,gap=0.02")
+    yield duels.load_problem("random-condorcet:arms=64,gap=0.02")
 
 
 def timed(matrix, policy, horizon, runs):
@@ -48,7 +48,7 @@ def oracle_rate(matrix, policy, horizon):
     """Steps a second of the literal listing."""
     import oracles
 
-    chosen = duels.policy(policy)
+    chosen = duels.policies.load_policy(policy)
     started = time.perf_counter()
     oracles.ORACLES[chosen.name](matrix.array, horizon, *loop.streams(0, 0), **chosen.params._asdict())
     return horizon / (time.perf_counter() - started)

@@ -38,7 +38,7 @@ def dask_overhead():
     from distributed import Client, LocalCluster
 
     steps = 60_000_000  # a second of the policy `random`
-    planned = duels.experiments.experiment("arxiv-6", "random", steps, runs=12 * CORES)
+    planned = duels.experiments.plan_experiment("arxiv-6", "random", steps, runs=12 * CORES)
     settings = {"n_workers": CORES, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with LocalCluster(**settings) as cluster, Client(cluster) as client:
         duels.run_experiment("arxiv-6", "random", 1000, runs=8, executor=client)  # compiled everywhere
@@ -52,7 +52,7 @@ def dask_overhead():
 
 
 def cost(arms, horizon, runs, jobs, policy):
-    matrix = duels.problem(f"random-condorcet:arms={arms},gap=0.02")
+    matrix = duels.load_problem(f"random-condorcet:arms={arms},gap=0.02")
     duels.simulate(matrix, policy, horizon=10, runs=1)
     started = time.perf_counter()
     duels.run_experiment(matrix, policy, horizon, runs=runs, jobs=jobs)

@@ -40,7 +40,7 @@ print(steps / (time.perf_counter() - started))
 
 def matrix():
     file = DATA / "matrices" / "feature-rankers-64.csv"
-    return duels.load_matrix(file) if file.exists() else duels.problem("random-condorcet:arms=64,gap=0.02")
+    return duels.load_matrix(file) if file.exists() else duels.load_problem("random-condorcet:arms=64,gap=0.02")
 
 
 def ours(problem, horizon=4_500_000, runs=8):

@@ -44,7 +44,7 @@ COMPARED += ("rex3", "rmed1", "rmed2", "ecw_rmed", "rcs:fallback=pool", "rucb", 
 
 def matrix():
     file = DATA / "matrices" / "feature-rankers-64.csv"
-    return duels.load_matrix(file) if file.exists() else duels.problem("random-condorcet:arms=64,gap=0.02")
+    return duels.load_matrix(file) if file.exists() else duels.load_problem("random-condorcet:arms=64,gap=0.02")
 
 
 def nanoseconds(problem, policy, horizon=HORIZON):
@@ -60,7 +60,7 @@ def nanoseconds(problem, policy, horizon=HORIZON):
 
 def many_arms():
     """Seconds for two runs, one on each core, of MergeRUCB on 1,000 arms to 10^8 steps."""
-    problem = duels.problem("bradley-terry:arms=1000,spread=0.2")
+    problem = duels.load_problem("bradley-terry:arms=1000,spread=0.2")
     duels.simulate(problem, "merge_rucb", horizon=10)
     started = time.perf_counter()
     results = duels.simulate(problem, "merge_rucb", horizon=10**8, runs=2, jobs=2, checkpoints=[])
@@ -75,7 +75,7 @@ def rows():
         if policy not in ("rucb", "random"):
             spent = nanoseconds(problem, policy)
             yield f"{policy} ({spent / base:.1f} x rucb)", spent, "ns", BARS.get(policy)
-    problem = duels.problem("bradley-terry:arms=500")
+    problem = duels.load_problem("bradley-terry:arms=500")
     base = nanoseconds(problem, "rucb", 20_000)
     for policy, bar in RATIOS.items():
         yield f"{policy}, K = 500, first 20,000 steps", nanoseconds(problem, policy, 20_000) / base, "x", bar
@@ -85,8 +85,8 @@ def rows():
 
 def measure(policy, family, arms):
     """Regret and CPU time of a policy on one problem; None if it does not suit it, or takes too long."""
-    problem = duels.problem(family.format(arms))
-    if unsuitable(duels.policy(policy), problem):
+    problem = duels.load_problem(family.format(arms))
+    if unsuitable(duels.policies.load_policy(policy), problem):
         return None
     duels.simulate(problem, policy, horizon=10)  # compiled, or loaded
     started = time.process_time()

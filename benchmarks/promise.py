@@ -39,7 +39,7 @@ from duels.policies import verdict as asking
 from duels.policies.evidence import LOG_2, evidence_on_items, is_certain
 from duels.policies.verdict import select as ask_verdict
 from duels.policies.verdict import update as note_answer
-from duels.ranking.interleaving import (
+from duels.rankers.interleaving import (
     Workspace,
     _workspace_of,
     arrange_assigned,

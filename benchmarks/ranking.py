@@ -2,7 +2,7 @@
 
     python benchmarks/ranking.py
 
-The literal comparison of tests/ranking/enumeration.py runs in the same process for a ratio. NP2004 is read from
+The literal comparison of tests/rankers/enumeration.py runs in the same process for a ratio. NP2004 is read from
 $DUELS_DATA or ../shared/data and left out where it is absent.
 """
 
@@ -17,16 +17,16 @@ import numpy as np
 from table import report, seconds
 
 from duels.engine.threads import thread_count
-from duels.ranking.clicks import click_model
-from duels.ranking.collection import Collection
-from duels.ranking.collection import load as load_collection
-from duels.ranking.estimate import estimate_preferences
-from duels.ranking.rankers import feature_rankers
+from duels.rankers.clicks import click_model
+from duels.rankers.collection import Collection
+from duels.rankers.collection import load as load_collection
+from duels.rankers.estimate import estimate_preferences
+from duels.rankers.rankers import feature_rankers
 
 CORES = thread_count(None)
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("DUELS_DATA") or ROOT.parent / "shared" / "data")
-sys.path.insert(0, str(ROOT / "tests" / "ranking"))
+sys.path.insert(0, str(ROOT / "tests" / "rankers"))
 
 
 METHODS = {"probabilistic": 2.0, "probabilistic:credit=assigned": None, "team-draft": 1.0, "balanced": None}

@@ -99,11 +99,11 @@ def problems():
     yield "hard-10", Problem(matrix(hard(10)))
     yield "hard-20", Problem(matrix(hard(20)))
     yield "hard-64", Problem(matrix(hard(64)), studies=100)
-    yield "BT-8", Problem(duels.problem("bradley-terry:arms=8"))
-    yield "BT-16", Problem(duels.problem("bradley-terry:arms=16,spread=0.5"))
-    yield "BT-64", Problem(duels.problem("bradley-terry:arms=64"))
-    yield "arxiv-6", Problem(duels.problem("arxiv-6"))
-    yield "arithmetic-8", Problem(duels.problem("arithmetic-8"))
+    yield "BT-8", Problem(duels.load_problem("bradley-terry:arms=8"))
+    yield "BT-16", Problem(duels.load_problem("bradley-terry:arms=16,spread=0.5"))
+    yield "BT-64", Problem(duels.load_problem("bradley-terry:arms=64"))
+    yield "arxiv-6", Problem(duels.load_problem("arxiv-6"))
+    yield "arithmetic-8", Problem(duels.load_problem("arithmetic-8"))
     if (DATA / "matrices").exists():
         rankers = duels.load_matrix(DATA / "matrices" / "feature-rankers-64.csv")
         yield "feat-8", Problem(rankers.subset(list(range(5, 64, 8))))
@@ -112,7 +112,7 @@ def problems():
         yield "feat-64", Problem(rankers, studies=40)
     yield "level-6, margin 0.05", Problem(matrix(level_on_top()), margin=0.05)
     yield "rival-10", Problem(matrix(close_rival()))
-    yield "cyclic-4", Problem(duels.problem("cyclic-4"))
+    yield "cyclic-4", Problem(duels.load_problem("cyclic-4"))
     yield "hard-8, 30 % ties", Problem(matrix(hard(8, 0.15)), 0.3)
 
 
@@ -190,7 +190,7 @@ def until_verdict_of_rucb(state, params, world, share_of_ties, margin, level, wi
 
 
 def rucb_study(problem):
-    matrix, rucb = problem.matrix, duels.policy("rucb")
+    matrix, rucb = problem.matrix, duels.policies.load_policy("rucb")
     level = math.log(matrix.arms**2 / (2 * DELTA))
 
     def study(number, limit, play):
@@ -258,7 +258,7 @@ def without_regret(matrix):
 
 def new_study(problem, at_once=1):
     plan = planned(problem, at_once)._replace(matrix=without_regret(problem.matrix))
-    policy = duels.policy("verdict").with_goal(1 - DELTA, problem.margin)
+    policy = duels.policies.load_policy("verdict").with_goal(1 - DELTA, problem.margin)
     play = (_study_at_once if at_once > 1 else _study_one_by_one)(plan, policy)
 
     def study(number):

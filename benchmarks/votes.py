@@ -31,7 +31,7 @@ import re, sys, time
 started = time.perf_counter()
 import duels
 duels.analyze(sys.argv[1])
-duels.ratings(sys.argv[1])
+duels.rate(sys.argv[1])
 taken = time.perf_counter() - started
 print(taken, int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024)
 """
@@ -55,7 +55,7 @@ def batches():
     """What batches cost in duels."""
     for arms, gap in PROBLEMS:
         what = f"{arms} arms, the best wins {50 + 100 * gap:.0f} %: duels to the verdict, median,"
-        (row,) = duels.plan(arms=arms, gap=gap, policies="verdict", studies=5 * STUDIES)
+        (row,) = duels.estimate_votes(arms=arms, gap=gap, policies="verdict", studies=5 * STUDIES)
         yield f"{what} one at a time", row.answers_median, "", None
         for batch in BATCHES:
             found = [duels_in_batches(arms, gap, batch, seed) for seed in range(STUDIES)]
@@ -136,9 +136,9 @@ def ratings():
     words = ("left", "right", "tie")
     votes = duels.read_votes([(f"arm {i}", f"arm {j}", words[w]) for i, j, w in zip(left, right, winner)])
     what = f"Bradley–Terry of {ARMS} arms,"
-    yield f"{what} with intervals", seconds(lambda: duels.ratings(votes), 3, time.process_time), "s", 0.5
+    yield f"{what} with intervals", seconds(lambda: duels.rate(votes), 3, time.process_time), "s", 0.5
     options = {"interval": "bootstrap", "rounds": ROUNDS}
-    ours = seconds(lambda: duels.ratings(votes, **options), 3, time.process_time)
+    ours = seconds(lambda: duels.rate(votes, **options), 3, time.process_time)
     yield f"{what} {ROUNDS} rounds of the bootstrap", ours, "s", 2.0
     if importlib.util.find_spec("evalica"):
         import evalica

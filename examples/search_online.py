@@ -26,11 +26,11 @@ import numpy as np
 import duels
 from duels.client import RemoteStudy
 from duels.preference import PreferenceMatrix
-from duels.ranking.clicks import click_model, draw_clicks
-from duels.ranking.collection import Collection
-from duels.ranking.estimate import estimate_preferences
-from duels.ranking.rankers import feature_rankers
-from duels.ranking.synthetic import synthetic_collection
+from duels.rankers.clicks import click_model, draw_clicks
+from duels.rankers.collection import Collection
+from duels.rankers.estimate import estimate_preferences
+from duels.rankers.rankers import feature_rankers
+from duels.rankers.synthetic import synthetic_collection
 
 RANKERS = ("bm25-whole", "bm25-anchor", "bm25-body", "bm25-title", "pagerank")
 LENGTH = 10  # documents of a list

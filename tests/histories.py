@@ -5,7 +5,7 @@ from copy import deepcopy
 import numpy as np
 
 from duels.engine import loop
-from duels.policies import policy
+from duels.policies import load_policy
 from duels.policies.kernels import FOREVER
 
 
@@ -39,7 +39,7 @@ FIVE = frozen(FIVE)
 
 def compiled_history(spec, matrix, horizon, seed):
     """The state that a compiled run leaves, its duels read off the tally step by step, and its two generators."""
-    chosen, matrix = policy(spec), frozen(matrix)
+    chosen, matrix = load_policy(spec), frozen(matrix)
     play = loop.ready(chosen, len(matrix), horizon, matrix)
     state, tally, before = chosen.start(len(matrix), horizon), loop.new_tally(len(matrix)), np.zeros(matrix.shape)
     (coin, luck), adviser = loop.streams(seed, 0), np.random.default_rng(0)
@@ -67,7 +67,7 @@ def state_after(chosen, arms, answers, horizon=1000):
 
 
 def told(spec, arms, answers, horizon=1000):
-    chosen = policy(spec)
+    chosen = load_policy(spec)
     return chosen, state_after(chosen, arms, answers, horizon)
 
 

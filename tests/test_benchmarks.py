@@ -30,7 +30,7 @@ def test_it_can_be_imported(benchmark, name):
 
 def test_the_plan_of_a_problem(benchmark):
     verdict = benchmark("verdict")
-    plan = verdict.planned(verdict.Problem(duels.problem("cyclic-4"), ties=0.2), at_once=10)
+    plan = verdict.planned(verdict.Problem(duels.load_problem("cyclic-4"), ties=0.2), at_once=10)
     assert (plan.confidence, plan.ties, plan.parallel, plan.seed) == (0.95, 0.2, 10, 0)
 
 

@@ -16,7 +16,7 @@ from server.conftest import Live
 from voter_paths import as_rows, voter_log
 
 import duels
-from duels.client import PAUSES, Again, Change, Client, NotFound, RemoteStudy, RemoteTuning, connect, connection
+from duels.client import PAUSES, Again, Change, Client, NotFound, RemoteStudy, RemoteTuningStudy, connect, connection
 from duels.errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName
 from duels.server.keys import make_key
 from duels.storage.storage import open_storage
@@ -68,8 +68,8 @@ def same(remote, local):
     assert remote.events(3) == local.events(3)
     assert remote.open_duels() == local.open_duels()
     assert remote.ranking() == local.ranking()
-    assert remote.standing() == local.standing()
-    assert str(remote.standing()) == str(local.standing())
+    assert remote.forecast() == local.forecast()
+    assert str(remote.forecast()) == str(local.forecast())
     assert remote.judges() == activity_of(follow(local, Ledger()))
     assert remote.votes() == local.votes()
 
@@ -96,7 +96,7 @@ def test_both_say_the_same(pair, client, server):
     same(remote, local)
     for k in range(60):
         duel = remote.ask(voter=f"v{k % 3}", allow_self=False)
-        assert type(duel) is duels.Duel
+        assert type(duel) is duels.study.Duel
         assert local.duel(duel.id) == duel == remote.duel(duel.id)
         best = "hybrid" if "hybrid" in duel[1:3] else "left"
         (remote if k % 2 else local).tell(duel, best if k % 7 else "tie", voter=f"v{k % 3}")
@@ -322,7 +322,7 @@ def mocked(monkeypatch, *answers):
 
 def tuning(study):
     """A tuning study on the server of another study."""
-    return RemoteTuning(study._client, TUNING)
+    return RemoteTuningStudy(study._client, TUNING)
 
 
 def failed(kind):

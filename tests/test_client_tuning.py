@@ -6,7 +6,7 @@ import pytest
 from server.conftest import Live
 
 import duels
-from duels.client import NotFound, RemoteTuning, connect
+from duels.client import NotFound, RemoteTuningStudy, connect
 from duels.continuous import Best, TuningDuel
 from duels.errors import Conflict, InvalidInput, UnknownName
 from duels.server.keys import make_key
@@ -15,7 +15,7 @@ from duels.study.items import scripts_allowed
 from duels.study.judging.ledger import Ledger, activity_of, follow
 
 TOKEN = "a-token-that-was-chosen-for-tests"
-SPACE = duels.space(
+SPACE = duels.Space(
     {
         "speed": (0.5, 2.0, "log"),
         "pauses": (0, 10, "int"),
@@ -65,8 +65,8 @@ def same(remote, local):
 
 def test_both_say_the_same(pair, client, server):
     remote, local = pair
-    assert type(remote) is RemoteTuning
-    assert repr(remote) == f"RemoteTuning('{local.name}', eubo:initial=4, at {server.url})"
+    assert type(remote) is RemoteTuningStudy
+    assert repr(remote) == f"RemoteTuningStudy('{local.name}', eubo:initial=4, at {server.url})"
     same(remote, local)
     for k in range(8):
         duel = remote.ask(voter=f"v{k % 3}")

@@ -138,7 +138,9 @@ def test_every_policy_has_its_row():
     rows = re.findall(
         r"^\| \[`(\w+)`\]\(policies/\1\.md\) \|.*?\| (.*?) \|", (DOCS / "policies.md").read_text(), re.MULTILINE
     )
-    assert dict(rows) == {name: "needed" if duels.policy(name).needs_horizon else "not needed" for name in BUILT_IN}
+    assert dict(rows) == {
+        name: "needed" if duels.policies.load_policy(name).needs_horizon else "not needed" for name in BUILT_IN
+    }
 
 
 def test_the_readme_is_short():
@@ -156,7 +158,7 @@ def test_simulate_s_arguments_are_all_explained():
 
 def test_the_policies_that_are_told_a_horizon_are_named():
     named = re.search(r"need a horizon\*\* \((.*?)\)", (DOCS / "experiments" / "experiment.md").read_text())[1]
-    told = [f"`{name}`" for name in BUILT_IN if duels.policy(name).needs_horizon]
+    told = [f"`{name}`" for name in BUILT_IN if duels.policies.load_policy(name).needs_horizon]
     assert sorted(named.split(", ")) == sorted(told)
 
 

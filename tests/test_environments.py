@@ -11,9 +11,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import duels
-from duels import ChangingPreferences
 from duels.engine import loop
 from duels.errors import InvalidInput, NoCondorcetWinner
+from duels.experiments import ChangingPreferences
 from duels.regrets import find_regret
 
 ORDER = np.array([[0.5, 0.6, 0.9], [0.4, 0.5, 0.7], [0.1, 0.3, 0.5]])
@@ -24,7 +24,7 @@ NOTEBOOK = Path(__file__).parents[1] / "examples" / "changing_preferences.ipynb"
 
 def brute_force(spec, matrices, horizon, seed, notion):
     """Regret and recommendation after each step, from a plain loop that looks up the matrix of the step."""
-    policy = duels.policy(spec)
+    policy = duels.policies.load_policy(spec)
     (coin, luck), state = loop.streams(seed, 0), policy.start(3, horizon)
     regret, rows, found = 0.0, [], None
     for t in range(1, horizon + 1):

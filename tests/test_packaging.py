@@ -24,7 +24,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 USE_THE_CORE = """
 import duels
 
-matrix = duels.problem("arxiv-6")
+matrix = duels.load_problem("arxiv-6")
 results = duels.simulate(matrix, "rucb", horizon=200, runs=2, seed=0)
 results.save("out")
 assert duels.load_results("out").final().height == 1
@@ -41,7 +41,7 @@ try:
 except duels.DuelsError as error:
     assert "127.0.0.1:9" in str(error), error
 
-for namespace in "experiments judges policies problems ranking results study testing theory votes".split():
+for namespace in "experiments judges policies problems rankers results study testing theory votes".split():
     for name in getattr(getattr(duels, namespace), "__all__", ()):
         getattr(getattr(duels, namespace), name)
 """

@@ -14,7 +14,7 @@ from duels.cli import app
 from duels.errors import InvalidInput, NoCondorcetWinner, UnknownName
 from duels.orders import _all_ordered, count_ordered_among_random, count_ordered_subsets, count_ordered_subsets_by_size
 from duels.preference import PreferenceMatrix
-from duels.problems import load_matrix, problem
+from duels.problems import load_matrix, load_problem
 
 ROCK_PAPER_SCISSORS = [[0.5, 0.0, 1.0], [1.0, 0.5, 0.0], [0.0, 1.0, 0.5]]
 
@@ -45,7 +45,7 @@ def is_ordered(matrix, arms):
 
 
 def test_arxiv_by_hand():
-    p = problem("arxiv-6")
+    p = load_problem("arxiv-6")
     assert p.condorcet_winner == 0
     assert p.gaps == pytest.approx([0, 0.05, 0.05, 0.04, 0.11, 0.11])
     # Rows by arms beaten: 5, 4, 3, 1 (arms 3 and 5 tie), 1, 0.
@@ -62,7 +62,7 @@ def test_arxiv_by_hand():
 
 
 def test_cyclic_by_hand():
-    p = problem("cyclic-4")
+    p = load_problem("cyclic-4")
     assert (p.condorcet_winner, p.smith_set, p.three_cycles) == (0, (0,), 1)
     assert p.copeland_scores.tolist() == [3, 1, 1, 1]
     assert p.gamma == pytest.approx(0.4 / 0.1)
@@ -72,7 +72,7 @@ def test_cyclic_by_hand():
 
 
 def test_arithmetic_by_hand():
-    p = problem("arithmetic-8")
+    p = load_problem("arithmetic-8")
     assert p.order == tuple(range(8))
     assert p.is_strongly_transitive
     assert p.gamma == 1
@@ -178,7 +178,7 @@ def test_subset_probabilities(matrix):
 @pytest.mark.parametrize(("arms", "size"), [(40, 2), (40, 3), (12, 5), (12, 12)])
 def test_ordered_by_pairs_and_by_product(arms, size):
     """Both ways `_all_ordered` counts wins (pairs looked up for small subsets, a matrix product for large ones)."""
-    matrix = problem("random-condorcet", arms=arms, seed=4)
+    matrix = load_problem("random-condorcet", arms=arms, seed=4)
     rng = np.random.default_rng(1)
     subsets = np.array([rng.permutation(arms)[:size] for _ in range(200)])
     expected = [
@@ -190,7 +190,7 @@ def test_ordered_by_pairs_and_by_product(arms, size):
 @pytest.mark.parametrize("size", [3, 4, 6, 9])
 def test_sampled_order_probability(size):
     """Sampling against the exact count: 5 standard errors, a false alarm in about 2 million (the seed is fixed)."""
-    matrix = problem("random-condorcet", arms=14, seed=2)
+    matrix = load_problem("random-condorcet", arms=14, seed=2)
     exact = matrix.total_order_probability(size)
     assert exact.exact
     samples = 40_000
@@ -199,7 +199,7 @@ def test_sampled_order_probability(size):
 
 
 def test_order_probability_is_estimated_where_counting_is_too_much():
-    matrix = problem("random-condorcet", arms=150, seed=0)
+    matrix = load_problem("random-condorcet", arms=150, seed=0)
     found = matrix.total_order_probability(6, samples=1_000)
     assert not found.exact
     assert found.standard_error > 0
@@ -209,7 +209,7 @@ def test_order_probability_is_estimated_where_counting_is_too_much():
 
 
 def test_immutable():
-    p = problem("arxiv-6")
+    p = load_problem("arxiv-6")
     for array in (p.array, p.beats, p.gaps, p.copeland_scores, p.borda_scores):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
@@ -308,12 +308,12 @@ def test_bad_names():
 @pytest.mark.parametrize("size", [0, -1, 7, 2.5])
 def test_bad_subset_sizes(size):
     with pytest.raises(InvalidInput, match=f"size is {size}: expected a whole number of arms from 1 to 6"):
-        problem("arxiv-6").condorcet_probability(size)
+        load_problem("arxiv-6").condorcet_probability(size)
 
 
 def test_bad_samples():
     with pytest.raises(InvalidInput, match="samples = 0, expected at least 1"):
-        problem("arxiv-6").total_order_probability(3, samples=0)
+        load_problem("arxiv-6").total_order_probability(3, samples=0)
 
 
 def test_describe_prints_what_is_known_before_it_computes_more(monkeypatch, capsys):
@@ -326,7 +326,7 @@ def test_describe_prints_what_is_known_before_it_computes_more(monkeypatch, caps
 
 
 def test_subsets_of_many_arms_are_sampled(monkeypatch):
-    matrix = problem("random-condorcet:arms=501")
+    matrix = load_problem("random-condorcet:arms=501")
     monkeypatch.setattr("duels.preference.ordered_subsets_by_size", None)
     monkeypatch.setattr("duels.preference.count_ordered_subsets", None)
     found = matrix.total_order_probability(3, samples=10_000)
@@ -336,7 +336,7 @@ def test_subsets_of_many_arms_are_sampled(monkeypatch):
 
 
 def test_describe():
-    assert problem("cyclic-4").describe().splitlines() == [
+    assert load_problem("cyclic-4").describe().splitlines() == [
         "arms                  4",
         "Condorcet winner      0",
         "gaps                  0.1 (to 1), median 0.1, largest 0.1",
@@ -371,7 +371,7 @@ def test_mslr(shared_data, click, gap):
 
 @pytest.mark.deep
 def test_two_thousand_arms():
-    p = problem("random-condorcet", arms=2000, gap=0.01, seed=0)
+    p = load_problem("random-condorcet", arms=2000, gap=0.01, seed=0)
     assert p.gaps[p.condorcet_winner] == 0
     assert np.delete(p.gaps, p.condorcet_winner).min() == pytest.approx(0.01)
     assert p.smith_set == (p.condorcet_winner,)
@@ -412,6 +412,6 @@ def test_html_for_notebooks():
     assert ">0.300<" in shown
     assert "<b>0.300" not in shown
     assert "<b>new" not in shown
-    large = problem("linear:arms=40")._repr_html_()
+    large = load_problem("linear:arms=40")._repr_html_()
     assert large.count("<tr>") == 13
     assert "The first 12 of 40 arms" in large

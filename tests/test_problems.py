@@ -11,7 +11,7 @@ from tallies import refused
 
 from duels.errors import InvalidInput, UnknownName
 from duels.preference import PreferenceMatrix
-from duels.problems import as_matrix, list_problems, load_matrix, problem, save_matrix
+from duels.problems import as_matrix, list_problems, load_matrix, load_problem, save_matrix
 
 GENERATED = [
     "bradley-terry",
@@ -40,11 +40,11 @@ def test_listing():
 
 
 def test_parameters_in_the_string_and_as_keywords():
-    expected = problem("bradley-terry", arms=5, spread=0.5, seed=3)
-    assert problem("bradley-terry:arms=5,spread=0.5,seed=3") == expected
-    assert problem(" bradley-terry : arms = 5, spread = 0.5, seed=3") == expected
-    assert problem("bradley-terry:arms=9,spread=0.5", arms=np.int64(5), seed="3") == expected
-    assert problem("linear:shuffle=false") == problem("linear", shuffle=False)
+    expected = load_problem("bradley-terry", arms=5, spread=0.5, seed=3)
+    assert load_problem("bradley-terry:arms=5,spread=0.5,seed=3") == expected
+    assert load_problem(" bradley-terry : arms = 5, spread = 0.5, seed=3") == expected
+    assert load_problem("bradley-terry:arms=9,spread=0.5", arms=np.int64(5), seed="3") == expected
+    assert load_problem("linear:shuffle=false") == load_problem("linear", shuffle=False)
 
 
 @pytest.mark.parametrize(
@@ -78,56 +78,56 @@ def test_parameters_in_the_string_and_as_keywords():
 )
 def test_bad_specs(spec, message):
     with refused(message):
-        problem(spec)
+        load_problem(spec)
 
 
 def test_bad_spec_types():
     with refused("7 is not a problem's name: expected a string such as 'linear:arms=8'"):
-        problem(7)
+        load_problem(7)
     with refused("None: expected a whole number"):
-        problem("linear", arms=None)
+        load_problem("linear", arms=None)
     assert issubclass(UnknownName, InvalidInput)
 
 
 @pytest.mark.parametrize("name", ["arxiv-6", "arithmetic-8", "cyclic-4"])
 def test_literature(shared_data, name):
-    assert problem(name) == load_matrix(shared_data(f"matrices/{name}.csv"))
+    assert load_problem(name) == load_matrix(shared_data(f"matrices/{name}.csv"))
 
 
 def test_literature_as_members_of_families():
-    linear = problem("linear:arms=8,largest_gap=0.35,shuffle=false")
-    assert linear.array == pytest.approx(problem("arithmetic-8").array)
-    cycle = problem("cycle-with-winner:arms=4,shuffle=false")
-    assert cycle.array == pytest.approx(problem("cyclic-4").array)
+    linear = load_problem("linear:arms=8,largest_gap=0.35,shuffle=false")
+    assert linear.array == pytest.approx(load_problem("arithmetic-8").array)
+    cycle = load_problem("cycle-with-winner:arms=4,shuffle=false")
+    assert cycle.array == pytest.approx(load_problem("cyclic-4").array)
 
 
 @pytest.mark.parametrize("name", GENERATED)
 @pytest.mark.parametrize("arms", [4, 5, 16, 33])
 def test_every_family_has_a_winner_and_repeats(name, arms):
     for seed in range(5):
-        matrix = problem(name, arms=arms, seed=seed)
+        matrix = load_problem(name, arms=arms, seed=seed)
         assert matrix.arms == arms
         assert matrix.condorcet_winner is not None
-        assert matrix == problem(name, arms=arms, seed=seed)
-    assert problem(name, arms=arms, seed=0) != problem(name, arms=arms, seed=1)
+        assert matrix == load_problem(name, arms=arms, seed=seed)
+    assert load_problem(name, arms=arms, seed=0) != load_problem(name, arms=arms, seed=1)
 
 
 @pytest.mark.parametrize("name", CYCLIC)
 @pytest.mark.parametrize("arms", [5, 8, 16, 33])
 def test_families_without_a_condorcet_winner_never_have_one(name, arms):
     for seed in range(5):
-        matrix = problem(name, arms=arms, seed=seed)
+        matrix = load_problem(name, arms=arms, seed=seed)
         assert matrix.arms == arms
         assert matrix.condorcet_winner is None
-        assert matrix == problem(name, arms=arms, seed=seed)
+        assert matrix == load_problem(name, arms=arms, seed=seed)
         assert len(matrix.smith_set) >= 3
     if name != "random-tournament":
-        plain, shuffled = problem(name, arms=arms, shuffle=False), problem(name, arms=arms)
+        plain, shuffled = load_problem(name, arms=arms, shuffle=False), load_problem(name, arms=arms)
         assert np.sort(plain.array, axis=None) == pytest.approx(np.sort(shuffled.array, axis=None), abs=0)
 
 
 def test_mslr():
-    winner, cycle = problem("mslr-5"), problem("mslr-5-cycle")
+    winner, cycle = load_problem("mslr-5"), load_problem("mslr-5-cycle")
     assert (winner.order, winner.is_strongly_transitive) == ((0, 1, 2, 3, 4), True)
     assert (cycle.condorcet_winner, cycle.smith_set) == (None, (0, 1, 2))
     assert cycle.copeland_winners == (0, 1, 2)
@@ -136,8 +136,8 @@ def test_mslr():
 
 def test_cycle():
     """Five arms: each beats the next two. Six: also the two next, and is even with the one across."""
-    assert problem("cycle:arms=3,gap=0.5,shuffle=false").array.tolist() == [[0.5, 1, 0], [0, 0.5, 1], [1, 0, 0.5]]
-    five, six = problem("cycle:shuffle=false"), problem("cycle:arms=6,shuffle=false")
+    assert load_problem("cycle:arms=3,gap=0.5,shuffle=false").array.tolist() == [[0.5, 1, 0], [0, 0.5, 1], [1, 0, 0.5]]
+    five, six = load_problem("cycle:shuffle=false"), load_problem("cycle:arms=6,shuffle=false")
     assert five.array[0] == pytest.approx([0.5, 0.7, 0.7, 0.3, 0.3])
     assert six.array[0] == pytest.approx([0.5, 0.7, 0.7, 0.5, 0.3, 0.3])
     for matrix in (five, six):
@@ -145,27 +145,27 @@ def test_cycle():
 
 
 def test_top_cycle():
-    matrix = problem("top-cycle:arms=6,top=3,gap=0.2,cycle_gap=0.1,shuffle=false")
+    matrix = load_problem("top-cycle:arms=6,top=3,gap=0.2,cycle_gap=0.1,shuffle=false")
     assert matrix.array[0] == pytest.approx([0.5, 0.6, 0.4, 0.7, 0.7, 0.7])
     assert matrix.smith_set == matrix.copeland_winners == (0, 1, 2)
     assert matrix.array[3] == pytest.approx([0.3, 0.3, 0.3, 0.5, 0.7, 0.7])
     with refused("top-cycle: top = 6, expected 3 to 5, fewer than there are arms"):
-        problem("top-cycle:arms=6,top=6")
+        load_problem("top-cycle:arms=6,top=6")
 
 
 def test_borda_not_copeland():
-    matrix = problem("borda-not-copeland:arms=5,gap=0.05,margin=0.3,shuffle=false")
+    matrix = load_problem("borda-not-copeland:arms=5,gap=0.05,margin=0.3,shuffle=false")
     assert matrix.array[2] == pytest.approx([0.55, 0.45, 0.5, 0.45, 0.8])
     assert (matrix.copeland_winners, matrix.borda_winners) == ((0, 1), (2,))
     # With 7 arms the third's Borda lead is 3·margin − gap against 4·gap: even at margin = 5/3·gap.
-    assert problem("borda-not-copeland:gap=0.06,margin=0.101,shuffle=false").borda_winners == (2,)
+    assert load_problem("borda-not-copeland:gap=0.06,margin=0.101,shuffle=false").borda_winners == (2,)
     with refused("borda-not-copeland: margin = 0.1 leaves the Copeland winners ahead in Borda score too"):
-        problem("borda-not-copeland:gap=0.06,margin=0.1")
+        load_problem("borda-not-copeland:gap=0.06,margin=0.1")
 
 
 def test_random_tournaments_are_uniform_among_those_without_a_winner():
     """Of the 8 tournaments of three arms, 2 are cycles: each in half of 400 draws, within 5 deviations (50)."""
-    drawn = [problem("random-tournament:arms=3", seed=seed) for seed in range(400)]
+    drawn = [load_problem("random-tournament:arms=3", seed=seed) for seed in range(400)]
     assert abs(sum(bool(matrix.beats[0, 1]) for matrix in drawn) - 200) < 50
     margins = np.abs(np.concatenate([matrix.array[np.triu_indices(3, 1)] for matrix in drawn]) - 0.5)
     assert 0.02 <= margins.min() < 0.03
@@ -175,40 +175,40 @@ def test_random_tournaments_are_uniform_among_those_without_a_winner():
 @pytest.mark.parametrize("name", GENERATED)
 def test_low_indices_are_not_the_good_arms(name):
     """The winner's index over 300 seeds, uniform on 0..3: each count is 75 ± 7.5, and 38 is 5 deviations off."""
-    counts = np.bincount([problem(name, arms=4, seed=seed).condorcet_winner for seed in range(300)], minlength=4)
+    counts = np.bincount([load_problem(name, arms=4, seed=seed).condorcet_winner for seed in range(300)], minlength=4)
     assert counts.min() > 38
 
 
 @pytest.mark.parametrize("name", SHUFFLED)
 def test_unshuffled_families_put_the_winner_first(name):
-    ordered, shuffled = problem(name, arms=9, seed=2, shuffle=False), problem(name, arms=9, seed=2)
+    ordered, shuffled = load_problem(name, arms=9, seed=2, shuffle=False), load_problem(name, arms=9, seed=2)
     assert ordered.condorcet_winner == 0
     assert np.sort(ordered.array, axis=None) == pytest.approx(np.sort(shuffled.array, axis=None), abs=0)
 
 
 def test_bradley_terry():
-    p = problem("bradley-terry:arms=12,spread=0.7,seed=1")
+    p = load_problem("bradley-terry:arms=12,spread=0.7,seed=1")
     odds = np.log(p.array / (1 - p.array))  # u_i − u_j
     assert odds[:, :1] + odds[:1] == pytest.approx(odds)
     assert p.is_strongly_transitive
     # 1,000 utilities of deviation 0.7 have a sample deviation of 0.7 ± 0.016; 0.08 is five of those.
-    array = problem("bradley-terry:arms=1000,spread=0.7").array
+    array = load_problem("bradley-terry:arms=1000,spread=0.7").array
     utilities = np.log(array[:, 0] / array[0])
     assert utilities.std() == pytest.approx(0.7, abs=0.08)
 
 
 def test_extreme_spread_is_still_a_matrix():
-    assert problem("bradley-terry:spread=1e6").condorcet_winner is not None
+    assert load_problem("bradley-terry:spread=1e6").condorcet_winner is not None
 
 
 def test_linear():
-    p = problem("linear:arms=5,largest_gap=0.2,seed=4")
+    p = load_problem("linear:arms=5,largest_gap=0.2,seed=4")
     assert others(p) == pytest.approx([0.05, 0.1, 0.15, 0.2])
     assert p.is_strongly_transitive
 
 
 def test_hard_condorcet():
-    p = problem("hard-condorcet:arms=6,gap=0.03,seed=1")
+    p = load_problem("hard-condorcet:arms=6,gap=0.03,seed=1")
     assert others(p) == pytest.approx([0.03] * 5)
     rest = [k for k in range(6) if k != p.condorcet_winner]
     assert (p.array[np.ix_(rest, rest)] == 0.5).all()
@@ -217,7 +217,7 @@ def test_hard_condorcet():
 
 @pytest.mark.parametrize(("arms", "gap", "margin"), [(3, 0.05, 0.2), (8, 0.05, 0.3), (30, 0.01, 0.02)])
 def test_borda_not_condorcet(arms, gap, margin):
-    p = problem("borda-not-condorcet", arms=arms, gap=gap, margin=margin, seed=5)
+    p = load_problem("borda-not-condorcet", arms=arms, gap=gap, margin=margin, seed=5)
     assert p.condorcet_winner not in p.borda_winners
     assert p.is_total_order
     assert p.order[1] == p.borda_winner
@@ -228,7 +228,7 @@ def test_borda_not_condorcet(arms, gap, margin):
 @pytest.mark.parametrize(("arms", "beaten"), [(4, 1), (5, 1), (6, 2), (7, 2), (8, 3)])
 def test_cycle_with_winner(arms, beaten):
     """n = K − 1 arms on a circle beat the (n − 1)//2 that follow; with n even the facing arm is a tie."""
-    p = problem("cycle-with-winner", arms=arms, gap=0.05, cycle_gap=0.3, seed=1)
+    p = load_problem("cycle-with-winner", arms=arms, gap=0.05, cycle_gap=0.3, seed=1)
     rest = p.subset([k for k in range(arms) if k != p.condorcet_winner])
     assert others(p) == pytest.approx([0.05] * (arms - 1))
     assert rest.copeland_scores.tolist() == [beaten] * (arms - 1)
@@ -237,14 +237,14 @@ def test_cycle_with_winner(arms, beaten):
 
 
 def test_random_condorcet():
-    p = problem("random-condorcet:arms=40,gap=0.07,seed=3")
+    p = load_problem("random-condorcet:arms=40,gap=0.07,seed=3")
     assert others(p)[0] == pytest.approx(0.07)
     assert others(p)[1] > 0.07
     assert p.three_cycles > 0
 
 
 def test_as_matrix(tmp_path, monkeypatch):
-    matrix = problem("cyclic-4")
+    matrix = load_problem("cyclic-4")
     save_matrix(matrix, tmp_path / "mine.csv")
     assert as_matrix("cyclic-4") == matrix
     assert as_matrix("cyclic-4").name == "cyclic-4"
@@ -279,7 +279,7 @@ NAMED = PreferenceMatrix([[0.5, 0.1 + 0.2, 1 / 3], [0.7, 0.5, 0.25], [2 / 3, 0.7
 
 @pytest.mark.parametrize("suffix", [".csv", ".txt", ".npy", ".npz", ".CSV"])
 def test_round_trip(tmp_path, suffix):
-    for matrix in (problem("bradley-terry:arms=30"), problem("arxiv-6")):
+    for matrix in (load_problem("bradley-terry:arms=30"), load_problem("arxiv-6")):
         save_matrix(matrix, tmp_path / f"p{suffix}")
         assert load_matrix(str(tmp_path / f"p{suffix}")) == matrix
     assert [path.name for path in tmp_path.iterdir()] == [f"p{suffix}"]
@@ -302,7 +302,7 @@ def test_round_trip_with_names(tmp_path, suffix):
 @settings(deadline=None)
 def test_any_names_round_trip(tmp_path_factory, names, suffix, seed):
     path = tmp_path_factory.mktemp("names") / f"p{suffix}"
-    matrix = PreferenceMatrix(problem("random-condorcet", arms=len(names), seed=seed).array, names)
+    matrix = PreferenceMatrix(load_problem("random-condorcet", arms=len(names), seed=seed).array, names)
     save_matrix(matrix, path)
     assert load_matrix(path) == matrix
 
@@ -422,7 +422,7 @@ def test_other_arrays(tmp_path):
 def test_damaged_binaries(tmp_path, suffix):
     """Cut short or with one byte changed, a file is refused or still read; nothing else escapes."""
     path = tmp_path / f"p{suffix}"
-    save_matrix(problem("arxiv-6"), path)
+    save_matrix(load_problem("arxiv-6"), path)
     whole = path.read_bytes()
     rng = np.random.default_rng(0)
     refusals = 0
@@ -454,7 +454,7 @@ def test_saves_are_whole_or_not_at_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", full)
     with refused("p.csv cannot be written: No space left on device"):
-        save_matrix(problem("arxiv-6"), path)
+        save_matrix(load_problem("arxiv-6"), path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["p.csv"]
 
@@ -471,7 +471,7 @@ def test_unwritable_places(tmp_path):
 
 @pytest.mark.deep
 def test_two_thousand_arms(tmp_path):
-    matrix = problem("bradley-terry:arms=2000,spread=0.5,seed=1")
+    matrix = load_problem("bradley-terry:arms=2000,spread=0.5,seed=1")
     save_matrix(matrix, tmp_path / "p.npz")
     assert load_matrix(tmp_path / "p.npz") == matrix
     assert math.isfinite(matrix.gamma)

@@ -117,4 +117,4 @@ def test_results_and_figures_say_the_notion():
     both = duels.run_experiment({"order": ORDER, "cycle": CYCLE}, "random", 100, runs=2)
     assert both.notion == "condorcet, copeland"
     assert duels.results.combine([order]).notion == "condorcet"
-    assert duels.Results(order.frame).notion == "condorcet"
+    assert duels.results.Results(order.frame).notion == "condorcet"

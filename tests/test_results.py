@@ -313,7 +313,7 @@ def test_a_combination_has_the_rows_of_its_parts():
 
 def test_a_shard_does_not_count_a_policy_at_a_horizon_it_was_not_told(tmp_path):
     """A shard may hold savage's runs of the longer horizon alone, with a checkpoint at the shorter one."""
-    planned = duels.experiments.experiment("arxiv-6", ["savage", "rucb"], [50, 400], runs=2, checkpoints=[50])
+    planned = duels.experiments.plan_experiment("arxiv-6", ["savage", "rucb"], [50, 400], runs=2, checkpoints=[50])
     shards = [duels.run_experiment(planned, out=tmp_path, shard=f"{k}/3") for k in (1, 2, 3)]
     rows = [part.final().select("policy", "horizon", "t").rows() for part in shards]
     assert rows == [[("savage", 50, 50)], [("savage", 400, 400)], [("rucb", 400, 50), ("rucb", 400, 400)]]

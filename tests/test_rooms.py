@@ -21,7 +21,7 @@ ROOMS = [
     "theory",
     "policies",
     "engine",
-    "ranking",
+    "rankers",
     "testing",
     "provenance",
     "results",
@@ -92,9 +92,9 @@ def test_imports_are_found_wherever_they_hide(tmp_path, monkeypatch):
     (tmp_path / "y.py").write_text("from .policies.kernels import choose\nfrom duels.theory import c\n")
     assert list(imported_rooms(tmp_path / "y.py")) == ["policies", "theory"]
     (tmp_path / "z.py").write_text(
-        "import duels, duels.cli\nfrom duels import InvalidInput, race\nfrom . import policy\n"
+        "import duels, duels.cli\nfrom duels import InvalidInput, run_experiment\nfrom . import load_matrix\n"
     )
-    assert list(imported_rooms(tmp_path / "z.py")) == ["duels", "cli", "errors", "experiments", "policies"]
+    assert list(imported_rooms(tmp_path / "z.py")) == ["duels", "cli", "errors", "experiments", "problems"]
 
 
 def test_files_stay_small():

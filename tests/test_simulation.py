@@ -41,8 +41,8 @@ def test_the_frame():
 @pytest.mark.parametrize("spec", FAST)
 def test_regret_is_the_sum_over_steps(spec):
     """Against a step-by-step sum over the interpreted policy's choices: (Δ_i + Δ_j)/2, and the smaller one."""
-    matrix, horizon, seed = duels.problem("random-condorcet:arms=5,gap=0.2,seed=4"), 800, 3
-    chosen = duels.policy(spec)
+    matrix, horizon, seed = duels.load_problem("random-condorcet:arms=5,gap=0.2,seed=4"), 800, 3
+    chosen = duels.policies.load_policy(spec)
     play, state, tally = loop.bind(chosen, compiled=False), chosen.start(5, horizon), loop.new_tally(5)
     coin, luck = loop.streams(seed, 0)
     regret = weak = different = 0.0
@@ -64,8 +64,8 @@ def test_regret_is_the_sum_over_steps(spec):
 @pytest.mark.parametrize("spec", ["random", "rucb"])
 def test_checkpoints_of_many_arms_are_cheap(spec):
     """At 2,000 arms a checkpoint that read all pairs took 40 ms; from counts of arms it takes less than a tenth."""
-    matrix = duels.problem("random-condorcet:arms=2000")
-    simulation = Simulation(matrix, duels.policy(spec), 1_000, checkpoints=range(1, 101))
+    matrix = duels.load_problem("random-condorcet:arms=2000")
+    simulation = Simulation(matrix, duels.policies.load_policy(spec), 1_000, checkpoints=range(1, 101))
     table, times = simulation.table(range(1)), []
     for checkpoints in (simulation.times, [1_000]):
         simulation.times = table.times = checkpoints
@@ -78,7 +78,7 @@ def test_checkpoints_of_many_arms_are_cheap(spec):
 @pytest.mark.parametrize("spec", FAST)
 def test_determinism(spec):
     """Threads, the number of runs and the checkpoints change nothing that they do not name."""
-    matrix = duels.problem("random-condorcet:arms=6,gap=0.2,seed=1")
+    matrix = duels.load_problem("random-condorcet:arms=6,gap=0.2,seed=1")
     base = duels.simulate(matrix, spec, horizon=5000, runs=10, seed=7, jobs=1).frame
     assert_frame_equal(base, duels.simulate(matrix, spec, horizon=5000, runs=10, seed=7, jobs=4).frame)
     fewer = duels.simulate(matrix, spec, horizon=5000, runs=4, seed=7).frame
@@ -123,7 +123,7 @@ def test_rucb_learns_and_random_does_not():
     assert rucb["regret"] < random["regret"] / 5
     assert rucb["accuracy"] == 1
     # A random pair of different arms costs the mean gap of an arm, 0.06: exact in expectation.
-    mean_gap = duels.problem("arxiv-6").gaps.mean()
+    mean_gap = duels.load_problem("arxiv-6").gaps.mean()
     assert random["regret"] == pytest.approx(100_000 * mean_gap, rel=0.01)
 
 
@@ -169,7 +169,7 @@ def test_provenance():
     results = duels.simulate("arxiv-6", "rucb", horizon=50, runs=2, seed=9, alpha=0.7)
     said = results.provenance
     assert said["duels"] == duels.__version__
-    arxiv = duels.problem("arxiv-6")
+    arxiv = duels.load_problem("arxiv-6")
     assert said["policies"]["rucb:alpha=0.7"]["parameters"]["arxiv-6"] == {
         "alpha": 0.7,
         "variant": "seed",
@@ -183,7 +183,7 @@ def test_provenance():
 
 @pytest.mark.parametrize("arms", [50, 200])
 def test_memory_does_not_grow_with_the_horizon(arms):
-    matrix = duels.problem(f"random-condorcet:arms={arms}")
+    matrix = duels.load_problem(f"random-condorcet:arms={arms}")
     duels.simulate(matrix, "random", horizon=10, jobs=1)
     peaks = []
     for horizon in (1000, 1_000_000):
@@ -254,7 +254,7 @@ def test_whole_floats_are_whole_numbers():
 
 SLOW = """
 import duels, sys
-matrix = duels.problem("bradley-terry:arms=64")
+matrix = duels.load_problem("bradley-terry:arms=64")
 duels.simulate(matrix, "random", horizon=10)
 print("ready", flush=True)
 duels.simulate(matrix, "random", horizon=10**14, runs=4)

@@ -10,7 +10,7 @@ import pytest
 
 from duels import testing
 from duels.errors import ConformanceError
-from duels.policies import btm, policy, random, rucb, savage
+from duels.policies import btm, load_policy, random, rucb, savage
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "my_policy.py"
 rucb_update, rucb_first_time = rucb.update, rucb.first_time  # by global names, as the compiler finds them
@@ -31,7 +31,7 @@ CONTRACT = (
 def altered(module, **changes):
     """A policy like the module's but for some kernels."""
     kept = {name: getattr(module, name) for name in CONTRACT if hasattr(module, name)}
-    return policy(SimpleNamespace(**(kept | changes), __name__=f"altered_{module.__name__.rpartition('.')[2]}"))
+    return load_policy(SimpleNamespace(**(kept | changes), __name__=f"altered_{module.__name__.rpartition('.')[2]}"))
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_the_example_passes_and_is_raced(capsys):
 
 def test_checks_are_repeatable():
     """The same answer every time: all chance is seeded."""
-    a, b = (testing._Game(policy("rucb"), testing._ladder(4), seed=3) for _ in range(2))
+    a, b = (testing._Game(load_policy("rucb"), testing._ladder(4), seed=3) for _ in range(2))
     for _ in range(50):
         a.step()
         b.step()

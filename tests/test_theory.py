@@ -15,7 +15,7 @@ from duels import theory
 from duels.engine import loop
 from duels.errors import NoCondorcetWinner
 from duels.preference import PreferenceMatrix
-from duels.problems import problem
+from duels.problems import load_problem
 
 # The winner is arm 1; Δ = (0.1, 0, 0.2).
 THREE = PreferenceMatrix([[0.5, 0.4, 0.9], [0.6, 0.5, 0.7], [0.1, 0.3, 0.5]])
@@ -34,7 +34,7 @@ def test_c_at_the_papers_alpha():
     assert theory.log_c(0.1, 64, 0.51) / math.log(10) == pytest.approx(50 * math.log10(2_129_920), rel=1e-9)
     assert theory.log_c(0.1, 64, 0.51) / math.log(10) == pytest.approx(316.4, abs=0.1)
     assert theory.c(0.1, 64, 0.51) == math.inf
-    assert theory.regret_bound(problem("arxiv-6"), 100, 0.5001, 0.1) == math.inf
+    assert theory.regret_bound(load_problem("arxiv-6"), 100, 0.5001, 0.1) == math.inf
 
 
 @given(st.floats(1e-9, 1), st.integers(2, 2000), st.floats(0.6, 5))
@@ -86,7 +86,7 @@ def test_expected_regret_by_hand():
 
 @pytest.mark.parametrize("spec", ["arxiv-6", "linear:arms=7,seed=3", "random-condorcet:arms=9,seed=1"])
 def test_bounds_by_loops_over_pairs(spec):
-    matrix, alpha, delta, t = problem(spec), 1.7, 0.05, 12_345
+    matrix, alpha, delta, t = load_problem(spec), 1.7, 0.05, 12_345
     gaps, winner = matrix.gaps.tolist(), matrix.condorcet_winner
     factor = expected_factor = 0.0
     for i, j in itertools.combinations(range(matrix.arms), 2):
@@ -108,7 +108,7 @@ def test_bounds_by_loops_over_pairs(spec):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_bounds_do_not_depend_on_the_order_of_arms(seed):
-    matrix = problem("random-condorcet:arms=8,seed=2")
+    matrix = load_problem("random-condorcet:arms=8,seed=2")
     shuffled = matrix.shuffle(seed)
     order = [int(name) for name in shuffled.names]
     assert theory.d(shuffled, 2) == pytest.approx(theory.d(matrix, 2)[np.ix_(order, order)])
@@ -119,7 +119,7 @@ def test_bounds_do_not_depend_on_the_order_of_arms(seed):
 @pytest.mark.parametrize("alpha", [1.5, 2.0, 4.0])
 def test_expected_bound_integrates_the_quantile_bound(alpha):
     """Theorem 3's proof: E[R_t] ≤ ∫₀¹ H_t(q) dq."""
-    for matrix, t in ((THREE, 1000), (problem("arxiv-6"), 10**9)):
+    for matrix, t in ((THREE, 1000), (load_problem("arxiv-6"), 10**9)):
         area, _ = integrate.quad(lambda q, m=matrix, t=t: theory.regret_quantile_bound(m, t, alpha, q), 0, 1)
         assert area == pytest.approx(theory.expected_regret_bound(matrix, t, alpha), rel=1e-6)
     area, _ = integrate.quad(lambda q: theory.c(1 - q, 64, alpha), 0, 1)
@@ -260,7 +260,7 @@ def test_bad_input(call, message):
 
 
 def test_two_thousand_arms():
-    matrix = problem("random-condorcet:arms=2000,seed=1")
+    matrix = load_problem("random-condorcet:arms=2000,seed=1")
     assert np.isfinite(theory.expected_regret_bound(matrix, 10**15, 1.5))
     assert theory.count_bound(matrix, 10**6, 1.5, 0.1).shape == (2000, 2000)
 
@@ -298,7 +298,7 @@ def share_of_violations(matrix, spec, runs, seed=0):
     [(PROBLEMS[0], FEW), *(pytest.param(one, RUNS, marks=pytest.mark.deep) for one in PROBLEMS)],
 )
 def test_theorem_2_holds_for_rucb(problem, runs):
-    counts, regret = share_of_violations(duels.problem(problem), f"rucb:alpha={ALPHA}", runs)
+    counts, regret = share_of_violations(duels.load_problem(problem), f"rucb:alpha={ALPHA}", runs)
     assert not too_many(counts, runs)
     assert not too_many(regret, runs)
 
@@ -309,14 +309,14 @@ def test_theorem_2_holds_for_rucb(problem, runs):
 )
 def test_theorem_2_is_no_empty_promise(problem, runs):
     """`random` put to the same test fails it, in counts and in regret."""
-    counts, regret = share_of_violations(duels.problem(problem), "random", runs)
+    counts, regret = share_of_violations(duels.load_problem(problem), "random", runs)
     assert too_many(counts, runs)
     assert too_many(regret, runs)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_theorem_3_holds_for_rucb(problem):
-    matrix = duels.problem(problem)
+    matrix = duels.load_problem(problem)
     results = duels.simulate(matrix, f"rucb:alpha={ALPHA}", horizon=HORIZON, runs=20)
     summary = results.summarize()
     bound = theory.expected_regret_bound(matrix, summary["t"].to_numpy(), ALPHA)
@@ -328,7 +328,7 @@ def lemma_1_failures(spec, alpha, delta, runs, horizon, matrix):
 
     Between a pair's duels its interval only grows, so the moment after a duel is when it can first fail.
     """
-    chosen = duels.policy(spec)
+    chosen = duels.policies.load_policy(spec)
     play = loop.ready(chosen, matrix.arms, horizon, matrix.array)
     start = theory.c(delta, matrix.arms, alpha)
     failures = 0
@@ -363,14 +363,14 @@ def lemma_1_failures(spec, alpha, delta, runs, horizon, matrix):
 @pytest.mark.parametrize("spec", ["rucb", "savage", "random", "btm:gamma=0.3"])
 def test_lemma_1_covers_for_any_algorithm(spec):
     # C(0.2) = (5·9/(2·0.2))^½ = 10.6 at α = 1.5 and K = 3.
-    matrix = duels.problem("random-condorcet:arms=3,gap=0.1,seed=1")
+    matrix = duels.load_problem("random-condorcet:arms=3,gap=0.1,seed=1")
     share = lemma_1_failures(spec, alpha=1.5, delta=0.2, runs=30, horizon=1500, matrix=matrix)
     assert not too_many(share, runs=30, delta=0.2)
 
 
 def test_lemma_1s_test_can_fail(monkeypatch):
     """Intervals a fifth as wide (α = 0.06 in place of 1.5) miss in nearly every run."""
-    matrix = duels.problem("random-condorcet:arms=3,gap=0.1,seed=1")
+    matrix = duels.load_problem("random-condorcet:arms=3,gap=0.1,seed=1")
     narrow = theory.interval
     monkeypatch.setattr(theory, "interval", lambda wins, losses, t, alpha: narrow(wins, losses, t, alpha / 25))
     share = lemma_1_failures("random", alpha=1.5, delta=0.2, runs=30, horizon=1500, matrix=matrix)

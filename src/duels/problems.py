@@ -42,7 +42,7 @@ Build = Callable[..., PreferenceMatrix]
 _families: dict[str, tuple[Build, str]] = {}
 
 
-def problem(spec: str, /, **parameters: specs.Value) -> PreferenceMatrix:
+def load_problem(spec: str, /, **parameters: specs.Value) -> PreferenceMatrix:
     """Build a named problem.
 
     Args:
@@ -88,7 +88,7 @@ def as_matrix(problem_like: ArrayLike | PreferenceMatrix | os.PathLike[str]) -> 
     if isinstance(problem_like, os.PathLike) or (isinstance(problem_like, str) and _is_path(problem_like)):
         return load_matrix(problem_like)
     if isinstance(problem_like, str):
-        return problem(problem_like)
+        return load_problem(problem_like)
     if isinstance(problem_like, PreferenceMatrix):
         return problem_like
     if not isinstance(problem_like, list | tuple) and np.ndim(problem_like) == 0:  # None, a number, a dictionary

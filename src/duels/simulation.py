@@ -18,8 +18,7 @@ from .checks import check_int
 from .engine import loop
 from .engine.threads import in_threads, thread_count
 from .errors import DuelsError, InvalidInput, PolicyError, UnknownName, format_count, shorten
-from .policies import Policy, PolicyLike, State, defaults
-from .policies import policy as find_policy
+from .policies import Policy, PolicyLike, State, defaults, load_policy
 from .preference import Arm, PreferenceMatrix
 from .problems import as_matrix
 from .provenance import Session, build, identity, machine
@@ -35,7 +34,7 @@ Recorded = str | Sequence[str | tuple[Arm, Arm] | Arm]  # "pairs", a pair of arm
 
 
 class Environment(Protocol):
-    """A source of outcomes other than a preference matrix, such as `duels.ranking.InterleavingEnvironment`.
+    """A source of outcomes other than a preference matrix, such as `duels.rankers.InterleavingEnvironment`.
 
     It may also have:
 
@@ -424,7 +423,7 @@ class _World:
 
 def _policy_with(policy: PolicyLike, parameters: dict[str, Value]) -> Policy:
     """The policy with its parameters; a mistyped argument of `simulate` gets a fitting suggestion."""
-    chosen = find_policy(policy)
+    chosen = load_policy(policy)
     for name in parameters:
         if name not in defaults(chosen.module):
             own = [
@@ -432,7 +431,7 @@ def _policy_with(policy: PolicyLike, parameters: dict[str, Value]) -> Policy:
             ]
             known = [*defaults(chosen.module), *own]
             raise UnknownName(f"parameter of {chosen.name}", name, known, "duels policies")
-    return find_policy(chosen, **parameters)
+    return load_policy(chosen, **parameters)
 
 
 def _run_numbers(runs: int | range) -> range:

@@ -15,8 +15,7 @@ import numpy as np
 
 from .engine import loop
 from .errors import ConformanceError, InvalidInput
-from .policies import Policy, PolicyLike, State
-from .policies import policy as find_policy
+from .policies import Policy, PolicyLike, State, load_policy
 from .specs import Value
 
 HORIZON = 4000
@@ -37,7 +36,7 @@ def check_policy(policy: PolicyLike, **parameters: Value) -> list[str]:
         ConformanceError: If the policy fails a check; it says which and why.
         InvalidInput: If this is not a policy.
     """
-    chosen = find_policy(policy, **parameters)
+    chosen = load_policy(policy, **parameters)
     return [run_check(check, chosen) for check in CHECKS]
 
 
@@ -296,7 +295,7 @@ def _must_agree(policy: Policy, a: object, b: object, complaint: str) -> None:
 
 def _must_refuse(policy: Policy, name: str, bad: Value) -> None:
     try:
-        find_policy(policy, **{name: bad})
+        load_policy(policy, **{name: bad})
     except InvalidInput:
         return
     raise ConformanceError(f"{policy} accepts {name}={bad}: `check(params)` must raise InvalidInput")

@@ -26,7 +26,7 @@ import duels.cli
 from duels import testing
 from duels.errors import InvalidInput, UnknownName
 from duels.figures.listing import FIGURES
-from duels.ranking import clicks, interleaving
+from duels.rankers import clicks, interleaving
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -177,8 +177,8 @@ def test_no_tokens_yet(tmp_path):
 
 
 def test_run_a_file_and_a_policy_of_ones_own(tmp_path):
-    duels.problems.save_matrix(duels.problem("cyclic-4"), tmp_path / "mine.csv")
-    source = Path(duels.policy("random").module.__file__).read_text()
+    duels.problems.save_matrix(duels.load_problem("cyclic-4"), tmp_path / "mine.csv")
+    source = Path(duels.policies.load_policy("random").module.__file__).read_text()
     (tmp_path / "coin.py").write_text(source.replace("from .kernels", "from duels.policies.kernels"))
     rows = json.loads(
         output("run", "mine.csv", "-p", "./coin.py", "--horizon", "100", "--runs", "2", "-f", "json", cwd=tmp_path)
@@ -187,7 +187,7 @@ def test_run_a_file_and_a_policy_of_ones_own(tmp_path):
 
 
 def test_matrix_describe(tmp_path):
-    assert output("matrix", "describe", "cyclic-4").startswith(duels.problem("cyclic-4").describe())
+    assert output("matrix", "describe", "cyclic-4").startswith(duels.load_problem("cyclic-4").describe())
     assert json.loads(output("matrix", "describe", "cyclic-4", "-f", "json"))["gamma"] == pytest.approx(4)
     assert "condorcet_winner" in output("matrix", "describe", "cyclic-4", "-f", "csv")
 
@@ -248,7 +248,7 @@ def test_what_does_not_fit_is_counted_aloud(tmp_path):
 
 def test_matrix_generate(tmp_path):
     output("matrix", "generate", "cyclic-4", "--out", "c.npz", cwd=tmp_path)
-    assert duels.load_matrix(tmp_path / "c.npz") == duels.problem("cyclic-4")
+    assert duels.load_matrix(tmp_path / "c.npz") == duels.load_problem("cyclic-4")
 
 
 @pytest.mark.parametrize(
@@ -612,7 +612,9 @@ def test_check(tmp_path):
         word for check in testing.CHECKS for word in (check.__name__.removeprefix("check_"), "passed")
     ]
     source = (
-        Path(duels.policy("random").module.__file__).read_text().replace("from .kernels", "from duels.policies.kernels")
+        Path(duels.policies.load_policy("random").module.__file__)
+        .read_text()
+        .replace("from .kernels", "from duels.policies.kernels")
     )
     (tmp_path / "far.py").write_text(source.replace("return nth_pair(", "return 0, 99\n    return nth_pair("))
     done = duels_command("check", "./far.py", cwd=tmp_path)

@@ -306,19 +306,19 @@ def test_verdict(tmp_path):
 def test_standing_and_ranking(logo):
     """As the study says, in each format."""
     study = loaded(logo)
-    assert output("standing", "logo", cwd=logo).startswith("Chance to be the best: fox ")
-    assert " ".join(output("standing", "logo", cwd=logo).split()) == str(study.standing())
-    assert json.loads(output("standing", "logo", "-f", "json", cwd=logo)) == study.standing().as_dict()
-    assert (study.standing().answers_median, study.standing().reason) == (None, TOO_EARLY)  # 4 answers, 3 arms
-    assert TOO_EARLY in output("standing", "logo", cwd=logo)
+    assert output("forecast", "logo", cwd=logo).startswith("Chance to be the best: fox ")
+    assert " ".join(output("forecast", "logo", cwd=logo).split()) == str(study.forecast())
+    assert json.loads(output("forecast", "logo", "-f", "json", cwd=logo)) == study.forecast().as_dict()
+    assert (study.forecast().answers_median, study.forecast().reason) == (None, TOO_EARLY)  # 4 answers, 3 arms
+    assert TOO_EARLY in output("forecast", "logo", cwd=logo)
     assert "likely needed" not in output("verdict", "logo", cwd=logo)
-    chances = [(row["arm"], float(row["chance"])) for row in rows_of(output("standing", "logo", "-f", "csv", cwd=logo))]
-    assert chances == [tuple(one) for one in study.standing().chances]
+    chances = [(row["arm"], float(row["chance"])) for row in rows_of(output("forecast", "logo", "-f", "csv", cwd=logo))]
+    assert chances == [tuple(one) for one in study.forecast().chances]
     assert json.loads(output("ranking", "logo", "-f", "json", cwd=logo)) == [one._asdict() for one in study.ranking()]
     study.import_votes([(*pair, side) for pair in PAIRS for side in ["left"] * 7 + ["right"] * 4])
-    answers = study.standing().answers_median
+    answers = study.forecast().answers_median
     about = f"About {float(f'{answers:.2g}'):,.0f} more answers are likely needed"
-    assert about in output("standing", "logo", cwd=logo)
+    assert about in output("forecast", "logo", cwd=logo)
     assert about in output("verdict", "logo", cwd=logo)
     assert json.loads(output("verdict", "logo", "-f", "json", cwd=logo))["answers_to_go"] == answers
     study.import_votes([pair for pair in PAIRS for _ in range(20)])

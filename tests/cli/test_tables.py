@@ -73,7 +73,7 @@ COMMANDS = {
     "forget": Command("prompts ann"),
     "leaderboard": Command("prompts", table=True),
     "verdict": Command("prompts"),
-    "standing": Command("prompts"),
+    "forecast": Command("prompts"),
     "ranking": Command("prompts", table=True),
     "import": Command("copied votes.csv --create"),
     "export": Command("prompts --out v.csv"),
@@ -373,7 +373,7 @@ def test_tables_for_papers(name, run):
     policies = [row[heads.index("policy")] for row in rows] if "policy" in heads else []
     assert all(policy in ("Random", "Verdict") or policy.startswith("RUCB") for policy in policies)
     assert name == "policies" or not any(re.search(r"\d\.\d{5}", cell) for row in rows for cell in row)
-    assert COMMANDS[name].table or heads == ["", "value"] or name in ("judge", "standing", "agreement", "analyze")
+    assert COMMANDS[name].table or heads == ["", "value"] or name in ("judge", "forecast", "agreement", "analyze")
 
 
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if not command.table])

@@ -58,21 +58,19 @@ def test_analyze_maps_columns_and_refuses_in_words(folder):
 
 
 def test_ratings(folder):
-    expected = duels.ratings(folder / "votes.parquet")
+    expected = duels.rate(folder / "votes.parquet")
     rows = json.loads(output(folder, "ratings", "votes.parquet", "-f", "json"))
     assert [row["arm"] for row in rows] == expected["arm"].to_list()
     assert [row["rating"] for row in rows] == pytest.approx(expected["rating"].to_list())
     options = ["--scale", "logit", "--anchor", "bob", "--confidence", "0.9", "--interval", "bootstrap"]
     rows = json.loads(output(folder, "ratings", "votes.parquet", *options, "-f", "json"))
-    expected = duels.ratings(
-        folder / "votes.parquet", scale="logit", anchor="bob", confidence=0.9, interval="bootstrap"
-    )
+    expected = duels.rate(folder / "votes.parquet", scale="logit", anchor="bob", confidence=0.9, interval="bootstrap")
     assert [row["lower"] for row in rows] == pytest.approx(expected["lower"].to_list())
     anchored = json.loads(output(folder, "ratings", "votes.parquet", "--anchor", "bob=1200", "-f", "json"))
     assert {row["arm"]: row["rating"] for row in anchored}["bob"] == 1200
     rows = json.loads(output(folder, "ratings", "votes.parquet", "--model", "rao-kupper", "-f", "json"))
     assert [row["rating"] for row in rows] == pytest.approx(
-        duels.ratings(folder / "votes.parquet", model="rao-kupper")["rating"].to_list()
+        duels.rate(folder / "votes.parquet", model="rao-kupper")["rating"].to_list()
     )
 
 
@@ -82,7 +80,7 @@ def test_ratings_by_a_column_and_with_covariates(folder):
     text = output(folder, "ratings", "votes.parquet", "--by", "language")
     assert text.split()[:2] == ["language", "rank"]
     rows = json.loads(output(folder, "ratings", "votes.parquet", "--covariate", "tokens_a,tokens_b", "-f", "json"))
-    expected = duels.ratings(folder / "votes.parquet", covariates=[("tokens_a", "tokens_b")])
+    expected = duels.rate(folder / "votes.parquet", covariates=[("tokens_a", "tokens_b")])
     assert [row["rating"] for row in rows] == pytest.approx(expected["rating"].to_list())
     said = output(folder, "ratings", "votes.parquet", "--covariate", "tokens", code=2)
     assert "unknown column of votes.parquet 'tokens'" in said
@@ -176,11 +174,11 @@ def test_rows_and_voters_are_left_out(folder):
 def test_ratings_are_those_of_python_with_voters(folder):
     frame = pl.DataFrame(ROWS * 3, schema=["left", "right", "winner"], orient="row")
     frame.with_columns(voter="v" + (pl.int_range(pl.len()) % 15).cast(pl.String)).write_csv(folder / "crowd.csv")
-    expected = duels.ratings(folder / "crowd.csv")
+    expected = duels.rate(folder / "crowd.csv")
     assert expected.notes[0].startswith("Each voter counts as one observation")
     rows = json.loads(output(folder, "ratings", "crowd.csv", "-f", "json"))
     assert [row["lower"] for row in rows] == pytest.approx(expected["lower"].to_list())
     assert expected.notes[0][:60] in output(folder, "ratings", "crowd.csv")
     alone = json.loads(output(folder, "ratings", "crowd.csv", "--cluster", "none", "-f", "json"))
-    expected = duels.ratings(folder / "crowd.csv", cluster=None)
+    expected = duels.rate(folder / "crowd.csv", cluster=None)
     assert [row["lower"] for row in alone] == pytest.approx(expected["lower"].to_list())

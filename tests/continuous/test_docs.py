@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from duels.continuous import list_functions, policy
+from duels.continuous import list_functions, load_policy
 from duels.continuous.policies import BUILT_IN
 
 DOCS = Path(__file__).parents[2] / "docs" / "continuous"
@@ -13,7 +13,7 @@ def test_every_policy_has_its_page_with_its_parameters():
     for name in BUILT_IN:
         text = (DOCS / f"{name}.md").read_text()
         listed = dict(re.findall(r"^\| `(\w+)` \| (\S+) \|", text, re.MULTILINE))
-        assert {key: f"{value:g}" for key, value in policy(name).params._asdict().items()} == listed, name
+        assert {key: f"{value:g}" for key, value in load_policy(name).params._asdict().items()} == listed, name
 
 
 def test_every_policy_and_function_has_its_row():

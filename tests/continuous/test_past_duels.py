@@ -9,7 +9,7 @@ from duels import InvalidInput
 from duels.continuous.tuning.files import Past, check_duels, find_known_duels, parse_duels, read_duels, write_duels
 from duels.storage.storage import Storage
 
-SPACE = duels.space(
+SPACE = duels.Space(
     {
         "x": (0.0, 1.0),
         "n": (1, 9, "int"),

@@ -10,17 +10,17 @@ import pytest
 from scipy import integrate, stats
 
 import duels
-from duels import InvalidInput, UnknownName
-from duels.continuous import History, Memory, Situation, policy
+from duels.continuous import History, Memory, Situation, load_policy
 from duels.continuous.model.search import sobol
 from duels.continuous.policies import BUILT_IN, dbgd, double_thompson, eubo, gp_rucb, kernel_self_sparring, max_min_lcb
 from duels.continuous.policies.context import count_fitted
 from duels.continuous.policies.eubo import expected_best
 from duels.continuous.policies.kernel_self_sparring import regression
+from duels.errors import InvalidInput, UnknownName
 
-MIXED = duels.space({"x": (0.0, 1.0), "n": (1, 40, "log int"), "style": ["a", "b", "c"]})
-NUMBERS = duels.space({"x": (0.0, 1.0), "y": (1e-3, 1.0, "log")})
-GRID = duels.space({"x": (1, 4, "int"), "y": (1, 3, "int")})
+MIXED = duels.Space({"x": (0.0, 1.0), "n": (1, 40, "log int"), "style": ["a", "b", "c"]})
+NUMBERS = duels.Space({"x": (0.0, 1.0), "y": (1e-3, 1.0, "log")})
+GRID = duels.Space({"x": (1, 4, "int"), "y": (1, 3, "int")})
 SAMPLING = ("double_thompson", "kernel_self_sparring")
 EVERYWHERE = [{"x": x, "y": y} for x in range(1, 5) for y in range(1, 4)]
 
@@ -183,14 +183,14 @@ def test_dbgd_is_the_listing():
             w = expected
     assert dbgd.recommend(Situation(NUMBERS, history, rng), params) == pytest.approx(w)
     with pytest.raises(InvalidInput, match="choices of style have none"):
-        policy("dbgd").ask(MIXED, [], seed=0)
+        load_policy("dbgd").ask(MIXED, [], seed=0)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_an_ask_is_a_pure_function(name):
     """Of the space, the duels, the seed and the number: also with a memory that has seen other things."""
     space = NUMBERS if name == "dbgd" else MIXED
-    chosen, played, memory = policy(name), some_duels(space, 16), Memory()
+    chosen, played, memory = load_policy(name), some_duels(space, 16), Memory()
     first = chosen.ask(space, played, seed=3, number=20)
     chosen.ask(space, played[:12], seed=3, memory=memory)
     chosen.recommend(space, played, seed=3, memory=memory)
@@ -211,7 +211,7 @@ def test_open_duels_spread(name):
 
     Policies that sample may choose one of them twice by chance.
     """
-    space, chosen = NUMBERS, policy(name)
+    space, chosen = NUMBERS, load_policy(name)
     for count in (0, 16):
         played = some_duels(space, count)
         for _ in range(5):
@@ -235,20 +235,20 @@ def test_open_duels_are_ties():
 def test_a_skipped_duel_is_not_asked_again():
     for count in (0, 16):
         played = some_duels(NUMBERS, count)
-        asked = [policy("double_thompson").ask(NUMBERS, played, seed=0, number=count + k) for k in range(3)]
+        asked = [load_policy("double_thompson").ask(NUMBERS, played, seed=0, number=count + k) for k in range(3)]
         assert len({str(one) for one in asked}) == 3
 
 
 def test_the_initial_duels():
     """Four per parameter, at most twenty, of one Sobol' sequence, whatever the policy; `initial` sets their number."""
-    assert [policy("eubo").initial(space) for space in (NUMBERS, MIXED)] == [8, 12]
-    assert policy("eubo").initial(duels.space({f"p{k}": (0.0, 1.0) for k in range(9)})) == 20
-    assert policy("eubo:initial=3").initial(MIXED) == 3
-    assert policy("dbgd").initial(NUMBERS) == 0
+    assert [load_policy("eubo").initial(space) for space in (NUMBERS, MIXED)] == [8, 12]
+    assert load_policy("eubo").initial(duels.Space({f"p{k}": (0.0, 1.0) for k in range(9)})) == 20
+    assert load_policy("eubo:initial=3").initial(MIXED) == 3
+    assert load_policy("dbgd").initial(NUMBERS) == 0
     played = []
     for _ in range(8):
-        duel = policy("eubo").ask(NUMBERS, played, seed=5)
-        assert duel == policy("gp_rucb").ask(NUMBERS, played, seed=5)
+        duel = load_policy("eubo").ask(NUMBERS, played, seed=5)
+        assert duel == load_policy("gp_rucb").ask(NUMBERS, played, seed=5)
         played.append((*duel, None))
     points = History.of(NUMBERS, played)
     cells = np.floor(np.vstack([points.left, points.right]) * 4).astype(int)
@@ -266,27 +266,27 @@ def test_sobol_points_fill_the_cube():
 def test_the_recommendation_is_the_largest_mean():
     """On a fine grid of the whole space no mean is larger; without answers it is the middle."""
     played = some_duels(NUMBERS, 20)
-    now = policy("eubo").situation(NUMBERS, History.of(NUMBERS, played), np.random.default_rng(0), None)
+    now = load_policy("eubo").situation(NUMBERS, History.of(NUMBERS, played), np.random.default_rng(0), None)
     best = NUMBERS.encode(
-        policy("eubo").recommend(NUMBERS, [*played, ({"x": 0.1, "y": 0.1}, {"x": 0.3, "y": 0.1}, None)], seed=0)
+        load_policy("eubo").recommend(NUMBERS, [*played, ({"x": 0.1, "y": 0.1}, {"x": 0.3, "y": 0.1}, None)], seed=0)
     )
     grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 101)] * 2), axis=-1).reshape(-1, 2)
     assert now.model.mean(best[None, :])[0] >= now.model.mean(grid).max() - 1e-3
-    assert policy("eubo").recommend(NUMBERS, [], seed=0) == NUMBERS.decode([0.5, 0.5])
+    assert load_policy("eubo").recommend(NUMBERS, [], seed=0) == NUMBERS.decode([0.5, 0.5])
 
 
 def test_the_smallest_space():
     """Two settings: every ask is of both, and the better one is recommended."""
-    space = duels.space({"style": ["a", "b"]})
+    space = duels.Space({"style": ["a", "b"]})
     for name in BUILT_IN:
         if name == "dbgd":
             continue
         played = []
         for _ in range(8):
-            left, right = policy(name).ask(space, played, seed=0)
+            left, right = load_policy(name).ask(space, played, seed=0)
             assert {left["style"], right["style"]} == {"a", "b"}
             played.append((left, right, float(left["style"] == "b")))
-        assert policy(name).recommend(space, played, seed=0) == {"style": "b"}
+        assert load_policy(name).recommend(space, played, seed=0) == {"style": "b"}
 
 
 def test_hyperparameters_are_fitted_on_a_schedule():
@@ -297,9 +297,9 @@ def test_hyperparameters_are_fitted_on_a_schedule():
 
 def test_unknown_names_and_wrong_parameters():
     with pytest.raises(UnknownName, match="Did you mean 'gp_rucb'"):
-        policy("gp_rucd")
+        load_policy("gp_rucd")
     with pytest.raises(UnknownName, match="Did you mean 'beta'"):
-        policy("gp_rucb:bet=2")
+        load_policy("gp_rucb:bet=2")
     for wrong in (
         "gp_rucb:beta=0",
         "max_min_lcb:beta=nan",
@@ -308,20 +308,20 @@ def test_unknown_names_and_wrong_parameters():
         "dbgd:delta=-1",
     ):
         with pytest.raises(InvalidInput):
-            policy(wrong)
+            load_policy(wrong)
     with pytest.raises(InvalidInput, match="is not a policy"):
-        policy(3)
-    assert str(policy("gp_rucb", beta=3)) == "gp_rucb:beta=3"
-    assert str(policy(policy("gp_rucb:beta=2"))) == "gp_rucb"
+        load_policy(3)
+    assert str(load_policy("gp_rucb", beta=3)) == "gp_rucb:beta=3"
+    assert str(load_policy(load_policy("gp_rucb:beta=2"))) == "gp_rucb"
     with pytest.raises(InvalidInput, match="an outcome is 2"):
-        policy("eubo").ask(NUMBERS, [({"x": 0.1, "y": 0.1}, {"x": 0.2, "y": 0.1}, 2)], seed=0)
+        load_policy("eubo").ask(NUMBERS, [({"x": 0.1, "y": 0.1}, {"x": 0.2, "y": 0.1}, 2)], seed=0)
     with pytest.raises(InvalidInput, match="from 0 to 1"):
-        policy("eubo").ask(NUMBERS, [({"x": 3.0, "y": 0.1}, {"x": 0.2, "y": 0.1}, 1)], seed=0)
+        load_policy("eubo").ask(NUMBERS, [({"x": 3.0, "y": 0.1}, {"x": 0.2, "y": 0.1}, 1)], seed=0)
 
 
 def test_every_policy_says_what_it_is():
     for name in BUILT_IN:
-        chosen = policy(name)
+        chosen = load_policy(name)
         assert chosen.module.NAME
         assert chosen.paper
         assert "initial" in chosen.params._fields

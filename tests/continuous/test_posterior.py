@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp, ndtri
 
-from duels.continuous import History, Memory, Situation, policy
+from duels.continuous import History, Memory, Situation, load_policy
 from duels.continuous.model.laplace import find_mode
 from duels.continuous.model.model import (
     LENGTH_MEDIAN,
@@ -27,10 +27,10 @@ from duels.continuous.model.posterior import (
     posterior,
     propose,
 )
-from duels.continuous.spaces import space
+from duels.continuous.spaces import Space
 from duels.continuous.tuning.result import advice
 
-LINE = space({"x": (0.0, 1.0)})
+LINE = Space({"x": (0.0, 1.0)})
 
 
 @pytest.mark.parametrize("outcome", [0.0, 0.5, 1.0])
@@ -156,7 +156,7 @@ def test_bands_and_chances_are_calibrated_over_the_prior():
     300 studies. Pointwise coverage is within 93 to 97 percent up to 2.6 standard errors, and the mean chance within
     0.05 of the share that is better, so it fails by chance in about 1 of 100 if the bars are just met.
     """
-    covered, chances, better, eubo = [], [], [], policy("eubo")
+    covered, chances, better, eubo = [], [], [], load_policy("eubo")
     for seed in range(300):
         rng = np.random.default_rng(seed)
         length = LENGTH_MEDIAN * math.exp(LENGTH_SPREAD * rng.standard_normal())

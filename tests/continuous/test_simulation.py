@@ -13,10 +13,10 @@ import pytest
 from scipy import optimize
 
 import duels
-from duels import DuelsError, InvalidInput, UnknownName
-from duels.continuous import Situation, find_function, list_functions, policy, simulation
+from duels.continuous import Situation, find_function, list_functions, load_policy, simulation
 from duels.continuous.policies import BUILT_IN, eubo
 from duels.continuous.simulation import COLUMNS, make_world, play_run
+from duels.errors import DuelsError, InvalidInput, UnknownName
 from duels.results import SCHEMA, combine
 
 MULTIMODAL = ("branin", "holder", "eggholder", "michalewicz", "hartmann3", "ackley", "hartmann6")
@@ -81,7 +81,7 @@ def test_regrets_by_hand():
     x = (np.arange(200_000) + 0.5) / 200_000
     assert world.sd == pytest.approx((-((x - 0.7) ** 2)).std(), rel=0.01)
     results = duels.simulate_continuous(parabola, "random", duels=5, space={"x": (0.0, 1.0)}, maximum=0.0, seed=4)
-    chosen, played, regret, weak = policy("random"), [], 0.0, 0.0
+    chosen, played, regret, weak = load_policy("random"), [], 0.0, 0.0
     luck = np.random.default_rng(np.random.SeedSequence([4, 0]).spawn(2)[1])
     for t in range(5):
         left, right = chosen.ask(world.space, played, seed=(4, 0))
@@ -117,7 +117,7 @@ def test_the_same_table_for_any_number_of_jobs(monkeypatch):
     three = duels.simulate_continuous("camel", "gp_rucb", jobs=3, seed=2, **SHORT).frame
     one = duels.simulate_continuous("camel", "gp_rucb", jobs=1, seed=2, **{**SHORT, "runs": 2}).frame
     assert three.filter(pl.col("run") < 2).equals(one)
-    here = play_run(make_world("camel"), policy("gp_rucb:initial=4"), 6, 2, 1, range(1, 7))
+    here = play_run(make_world("camel"), load_policy("gp_rucb:initial=4"), 6, 2, 1, range(1, 7))
     assert here.drop("recommendation").equals(one.filter(run=1).drop("recommendation"))
     other = duels.simulate_continuous("camel", "gp_rucb", jobs=1, seed=3, **{**SHORT, "runs": 1}).frame
     assert not other["regret"].equals(one.filter(run=0)["regret"])

@@ -10,26 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duels
-from duels import InvalidInput, UnknownName
 from duels.continuous import Category, Number
+from duels.errors import InvalidInput, UnknownName
 
 VOICE = {"temperature": (0.0, 1.5), "top_k": (1, 100, "log int"), "style": ["terse", "warm", "dry"]}
 
 
 def test_a_space():
-    space = duels.space(VOICE)
+    space = duels.Space(VOICE)
     assert space.names == ("temperature", "top_k", "style")
     assert space.parameters["temperature"] == Number(0.0, 1.5)
     assert space.parameters["top_k"] == Number(1.0, 100.0, log=True, int=True)
     assert space.parameters["style"] == Category(("terse", "warm", "dry"))
     assert space.category.tolist() == [0, 0, 1]
     assert len(space) == 3
-    assert duels.space(space) is space
+    assert duels.Space(space) is space
 
 
 def test_coordinates_by_hand():
     """A float is at its share of the range, a whole number at the middle of one of equal parts, on its scale."""
-    space = duels.space({"a": (-1.0, 3.0), "b": (0.01, 100.0, "log"), "c": (1, 4, "int"), "d": ["x", "y"]})
+    space = duels.Space({"a": (-1.0, 3.0), "b": (0.01, 100.0, "log"), "c": (1, 4, "int"), "d": ["x", "y"]})
     point = space.encode({"a": 0.0, "b": 1.0, "c": 2, "d": "y"})
     assert point == pytest.approx([0.25, 0.5, 0.375, 0.75])
     assert space.decode([0.25, 0.5, 0.375, 0.75]) == {"a": 0.0, "b": 1.0, "c": 2, "d": "y"}
@@ -40,9 +40,9 @@ def test_coordinates_by_hand():
 def test_whole_numbers_have_equal_parts():
     """Of 8,000 uniform points each of 8 whole numbers gets 1,000; logarithmic ones by their logarithms."""
     points = (np.arange(8000)[:, None] + 0.5) / 8000
-    found = [duels.space({"n": (3, 10, "int")}).decode(point)["n"] for point in points]
+    found = [duels.Space({"n": (3, 10, "int")}).decode(point)["n"] for point in points]
     assert np.bincount(found)[3:].tolist() == [1000] * 8
-    logs = [duels.space({"n": (1, 3, "int log")}).decode(point)["n"] for point in points]
+    logs = [duels.Space({"n": (1, 3, "int log")}).decode(point)["n"] for point in points]
     width = math.log(7)  # from 0.5 to 3.5
     expected = [8000 * math.log(3) / width, 8000 * math.log(5 / 3) / width, 8000 * math.log(7 / 5) / width]
     assert np.abs(np.bincount(logs)[1:] - expected).max() <= 1
@@ -51,7 +51,7 @@ def test_whole_numbers_have_equal_parts():
 @given(st.lists(st.floats(0, 1), min_size=3, max_size=3))
 def test_a_setting_is_stable(point):
     """What a point decodes to is encoded within its rounding, and is its own setting."""
-    space = duels.space(VOICE)
+    space = duels.Space(VOICE)
     setting = space.decode(point)
     assert space.check(setting) == setting
     assert space.decode(space.encode(setting)) == setting
@@ -61,25 +61,25 @@ def test_a_setting_is_stable(point):
 
 
 def test_floats_are_short():
-    space = duels.space({"a": (0.0, 1.5), "b": (1e-6, 1.0, "log")})
+    space = duels.Space({"a": (0.0, 1.5), "b": (1e-6, 1.0, "log")})
     setting = space.decode([1 / 3, 1 / 7])
     assert setting == {"a": 0.5, "b": pytest.approx(7.19686e-06, rel=1e-12)}
     assert all(len(repr(value)) <= 11 for value in setting.values())
 
 
 def test_as_plain_data():
-    space = duels.space(VOICE)
-    assert duels.space(json.loads(json.dumps(space.to_dict()))) == space
-    assert eval(repr(space), {"space": duels.space}) == space
+    space = duels.Space(VOICE)
+    assert duels.Space(json.loads(json.dumps(space.to_dict()))) == space
+    assert eval(repr(space), {"space": duels.Space}) == space
     text = """
         temperature = { low = 0.0, high = 1.5 }
         top_k = { low = 1, high = 100, log = true, int = true }
         style = ["terse", "warm", "dry"]
     """
-    assert duels.space(tomllib.loads(text)) == space
-    assert hash(duels.space(VOICE)) == hash(space)
-    assert duels.space(dict(reversed(VOICE.items()))) != space
-    assert duels.space({"a": {"choices": [1, 2.5, True if False else "x"]}}).parameters["a"].choices == (1, 2.5, "x")
+    assert duels.Space(tomllib.loads(text)) == space
+    assert hash(duels.Space(VOICE)) == hash(space)
+    assert duels.Space(dict(reversed(VOICE.items()))) != space
+    assert duels.Space({"a": {"choices": [1, 2.5, True if False else "x"]}}).parameters["a"].choices == (1, 2.5, "x")
 
 
 @pytest.mark.parametrize(
@@ -124,15 +124,15 @@ def test_as_plain_data():
 )
 def test_what_cannot_be_a_space(given, message):
     with pytest.raises(InvalidInput) as error:
-        duels.space(given)
+        duels.Space(given)
     assert message in str(error.value)
 
 
 def test_mistyped_words():
     with pytest.raises(UnknownName, match="Did you mean 'log'"):
-        duels.space({"a": (1.0, 2.0, "logg")})
+        duels.Space({"a": (1.0, 2.0, "logg")})
     with pytest.raises(UnknownName, match="Did you mean 'high'"):
-        duels.space({"a": {"low": 1.0, "hihg": 2.0}})
+        duels.Space({"a": {"low": 1.0, "hihg": 2.0}})
 
 
 @pytest.mark.parametrize(
@@ -152,22 +152,22 @@ def test_mistyped_words():
 )
 def test_what_cannot_be_a_setting(setting, message):
     with pytest.raises(InvalidInput) as error:
-        duels.space(VOICE).check(setting)
+        duels.Space(VOICE).check(setting)
     assert message in str(error.value)
 
 
 def test_what_cannot_be_a_point():
     for point in ([0.5, 0.5], [0.5, 0.5, 1.1], [0.5, 0.5, math.nan]):
         with pytest.raises(InvalidInput, match="is not a point of the cube"):
-            duels.space(VOICE).decode(point)
+            duels.Space(VOICE).decode(point)
 
 
 def test_true_and_false_are_choices():
-    assert duels.space({"bold": [True, False]}).to_dict() == {"bold": {"choices": [True, False]}}
+    assert duels.Space({"bold": [True, False]}).to_dict() == {"bold": {"choices": [True, False]}}
 
 
 @pytest.mark.parametrize(("given", "words"), [((360, 0), "360"), ((0, 10, "log"), "log")])
 def test_a_range_that_cannot_be_is_refused_before_anything_is_asked_about_it(given, words):
     with pytest.raises(InvalidInput, match=words) as caught:
-        duels.space({"a": given})
+        duels.Space({"a": given})
     assert "whole numbers only" not in str(caught.value)

@@ -13,7 +13,7 @@ from duels.continuous.tuning import templates
 from duels.continuous.tuning.templates import check_template, find_unused, render
 from duels.errors import InvalidInput
 
-SPACE = duels.space(
+SPACE = duels.Space(
     {"gap": (4, 40, "int"), "line height": (1.0, 2.0), "font": ["serif", "mono"], "bold": {"choices": [True, False]}}
 )
 SETTING = {"gap": 12, "line height": 1.5, "font": "serif", "bold": True}
@@ -66,7 +66,7 @@ def test_scripts_are_noticed(template, found):
 
 
 def test_a_name_may_look_like_a_filter():
-    space = duels.space({"a | json": (0.0, 1.0), "a": (0.0, 1.0)})
+    space = duels.Space({"a | json": (0.0, 1.0), "a": (0.0, 1.0)})
     assert render(check_template("{{ a | json }} {{ a }}", space), {"a | json": 0.25, "a": 0.5}) == "0.25 0.5"
 
 
@@ -80,7 +80,7 @@ def test_no_template_takes_long_to_read(part):
 
 
 def test_a_large_page_is_refused():
-    space = duels.space({"text": ["x" * 90, "y"]})
+    space = duels.Space({"text": ["x" * 90, "y"]})
     template = check_template("{{ text }}" * 50_000, space)
     assert len(render(template, {"text": "y"})) == 50_000
     with pytest.raises(InvalidInput, match="the page of a setting has 4,500,000 characters"):

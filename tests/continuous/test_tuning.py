@@ -13,20 +13,20 @@ import pytest
 from scipy.special import expit
 
 import duels
-from duels import Conflict, InvalidInput, StorageError, UnknownName
-from duels.continuous import History, Memory, policy
+from duels.continuous import History, Memory, load_policy
 from duels.continuous.policies import ASKING, Policy, generator
 from duels.continuous.tuning import choose
 from duels.continuous.tuning import study as live
 from duels.continuous.tuning.choose import FIRST, MOST, NEAR, STEP, choose_modeled, code
 from duels.continuous.tuning.create import load_any
 from duels.continuous.tuning.result import HALF, distances, summarize_tuning
+from duels.errors import Conflict, InvalidInput, StorageError, UnknownName
 from duels.storage.storage import NotReady, Storage
 from duels.study.create import delete_study, list_studies
 from duels.study.state.counts import chain_digest
 
-SPACE = duels.space({"x": (0.0, 1.0), "k": (1, 100, "log int"), "style": ["terse", "warm"]})
-LINE = duels.space({"x": (0.0, 1.0)})
+SPACE = duels.Space({"x": (0.0, 1.0), "k": (1, 100, "log int"), "style": ["terse", "warm"]})
+LINE = duels.Space({"x": (0.0, 1.0)})
 OUTCOME = {"left": 1.0, "right": 0.0, "tie": 0.5, "both_bad": 0.5}
 
 
@@ -61,7 +61,7 @@ def question_by_hand(study, rows, number):
 
     That is the best setting and the one of all candidates that it most likely beats.
     """
-    chooser, history = policy(study.policy), History.of(study.space, rows)
+    chooser, history = load_policy(study.policy), History.of(study.space, rows)
     now = chooser.situation(study.space, history, generator(study.row.seed, ASKING, number), Memory())
     if chooser.name != "eubo" or len(rows) < study.initial or len(rows) % 4 or now.is_found:
         return chooser.ask(study.space, rows, seed=study.row.seed, number=number)
@@ -126,7 +126,7 @@ def test_contrasts_are_asked_until_a_preference_is_found(url):
         rows, contrasts, found = [], [], None
         for number in range(25):
             duel = study.ask()
-            alone = policy(kind).ask(LINE, rows, seed=1, number=number)
+            alone = load_policy(kind).ask(LINE, rows, seed=1, number=number)
             if sorted((duel.left["x"], duel.right["x"])) != sorted(one["x"] for one in alone):
                 contrasts.append(number)
             if found is None and study.best.sure is not None:
@@ -435,7 +435,7 @@ def test_each_kind_of_study_has_its_own_function(url):
         duels.create_tuning(SPACE, "logo", url, load_if_exists=True)
     with pytest.raises(UnknownName):
         duels.load_tuning("vioce", url)
-    assert [type(load_any(name, url)).__name__ for name in ("voice", "logo")] == ["Tuning", "Study"]
+    assert [type(load_any(name, url)).__name__ for name in ("voice", "logo")] == ["TuningStudy", "Study"]
     voice, logo = list_studies(url)
     assert (voice.name, voice.policy, voice.arms, voice.parameters, voice.answers) == ("voice", "eubo", None, 3, 0)
     assert (logo.arms, logo.parameters) == (2, None)
@@ -443,11 +443,11 @@ def test_each_kind_of_study_has_its_own_function(url):
     assert [one.name for one in list_studies(url)] == ["logo"]
 
 
-@pytest.mark.parametrize("function", [duels.ratings, duels.agreement, duels.analyze, duels.read_votes])
+@pytest.mark.parametrize("function", [duels.rate, duels.measure_agreement, duels.analyze, duels.read_votes])
 def test_what_is_about_votes_on_arms_refuses_a_tuning_study(url, function):
     study = duels.create_tuning(LINE, storage=url, policy="random")
     study.tell(study.ask(), "left", voter="ann")
-    with pytest.raises(InvalidInput, match="Tuning"):
+    with pytest.raises(InvalidInput, match="TuningStudy"):
         function(study)
 
 
@@ -458,7 +458,7 @@ def test_a_study_is_loaded_if_it_is_the_same(url):
         "gp_rucb:beta=3",
         SPACE,
         0.9,
-        "Tuning('voice', gp_rucb:beta=3, x, k, style)",
+        "TuningStudy('voice', gp_rucb:beta=3, x, k, style)",
     )
     with pytest.raises(Conflict, match="there is a study 'voice' already"):
         duels.create_tuning(SPACE, "voice", url)
@@ -499,7 +499,7 @@ def situation_of(study):
     for row in frame.iter_rows(named=True):
         sides = ({name: row[f"{side}.{name}"] for name in study.space.names} for side in ("left", "right"))
         rows.append((*sides, OUTCOME[row["winner"]]))
-    return policy(study.policy).situation(
+    return load_policy(study.policy).situation(
         study.space, History.of(study.space, rows), np.random.default_rng(0), Memory()
     )
 

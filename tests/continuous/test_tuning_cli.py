@@ -129,7 +129,7 @@ COMMANDS = {
     "allocate": ("voice -n 5", REFUSES),
     "leaderboard": ("voice", REFUSES),
     "verdict": ("voice", REFUSES),
-    "standing": ("voice", REFUSES),
+    "forecast": ("voice", REFUSES),
     "ranking": ("voice", REFUSES),
     "analyze": ("answers.csv", "no column is known to be left or right"),
     "ratings": ("answers.csv", "no column is known to be left or right"),
@@ -362,7 +362,7 @@ def test_a_person_at_the_terminal():
 
 
 def test_ways_to_write_a_space(folder):
-    wanted = duels.space({"t": (0.0, 1.5), "k": (1, 100, "log int"), "n": {"choices": [1, 2]}, "s": ["a", "b"]})
+    wanted = duels.Space({"t": (0.0, 1.5), "k": (1, 100, "log int"), "n": {"choices": [1, 2]}, "s": ["a", "b"]})
     texts = {
         "short.toml": 't = [0.0, 1.5]\nk = [1, 100, "log int"]\nn = {choices = [1, 2]}\ns = ["a", "b"]\n',
         "long.toml": "[t]\nlow = 0.0\nhigh = 1.5\n[k]\nlow = 1\nhigh = 100\nint = true\nlog = true\n"

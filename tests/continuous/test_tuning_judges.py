@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import duels
-from duels import Conflict, InvalidInput
 from duels.continuous import find_function
 from duels.continuous.tuning import judged
+from duels.errors import Conflict, InvalidInput
 from duels.judges import Answer, command
 from duels.storage.storage import Storage
 from duels.study.judging import run as running
@@ -75,9 +75,9 @@ def test_tune_async():
     async def main():
         clock = asyncio.create_task(tick())
         options = {"storage": storage, "study_name": "s", "concurrency": 1, "policy": "eubo:initial=4"}
-        first = await duels.tune_async(LINE, judge, max_duels=10, **options)
+        first = await duels.continuous.tune_async(LINE, judge, max_duels=10, **options)
         seen = len(ticks)
-        second = await duels.tune_async(LINE, judge, max_duels=14, **options)
+        second = await duels.continuous.tune_async(LINE, judge, max_duels=14, **options)
         clock.cancel()
         return first, second, seen
 
@@ -87,7 +87,7 @@ def test_tune_async():
     same = duels.tune(LINE, closer, max_duels=14, storage="sqlite://", concurrency=1, policy="eubo:initial=4")
     assert second.best == same.best
     with pytest.raises(InvalidInput, match="max_duels is 0"):
-        asyncio.run(duels.tune_async(LINE, judge, max_duels=0, storage=storage, study_name="s"))
+        asyncio.run(duels.continuous.tune_async(LINE, judge, max_duels=0, storage=storage, study_name="s"))
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -12,14 +12,14 @@ from histories import frozen
 
 import duels
 from duels.engine import compiling, loop
-from duels.policies import policy, rucb
+from duels.policies import load_policy, rucb
 
 SOURCE = Path(duels.__file__).parent
 
 PROBE = """
 import numpy as np, duels
 from duels.engine import loop
-chosen, matrix = duels.policy("random"), duels.problem("arxiv-6").array
+chosen, matrix = duels.policies.load_policy("random"), duels.load_problem("arxiv-6").array
 play = loop.ready(chosen, 6, 100, matrix)
 tally = loop.new_tally(6)
 coin, luck = loop.streams(0, 0)
@@ -106,7 +106,7 @@ def test_an_unwritable_cache_is_no_obstacle(monkeypatch):
 
     monkeypatch.setattr(numba, "njit", without_cache)
     monkeypatch.setattr(compiling, "_compiled", {})
-    chosen, matrix = policy("random"), frozen(np.full((3, 3), 0.5))
+    chosen, matrix = load_policy("random"), frozen(np.full((3, 3), 0.5))
     play = loop.ready(chosen, 3, 10, matrix)
     coin, luck = loop.streams(0, 0)
     tally = loop.new_tally(3)
@@ -115,7 +115,7 @@ def test_an_unwritable_cache_is_no_obstacle(monkeypatch):
 
 
 def test_calls_keep_nothing_of_what_they_were_given():
-    chosen, matrix = policy("random"), duels.problem("arxiv-6").array
+    chosen, matrix = load_policy("random"), duels.load_problem("arxiv-6").array
     play = loop.ready(chosen, 6, 10, matrix)
     state, tally, (coin, luck) = chosen.start(6), loop.new_tally(6), loop.streams(0, 0)
     given = (coin, luck, tally.wins, matrix, state.wins)

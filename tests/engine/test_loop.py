@@ -11,7 +11,7 @@ import duels
 from duels import testing
 from duels.engine import loop
 from duels.errors import InvalidInput
-from duels.policies import policy, random
+from duels.policies import load_policy, random
 from duels.policies.kernels import FOREVER
 
 SPECS = ["rucb", "rucb:alpha=0.8,variant=icml", "savage", "btm:gamma=0.3", "interleaved_filter", "random"]
@@ -30,16 +30,16 @@ def trace(play, chosen, matrix, horizon, seed, stride=FOREVER, pieces=None):
 
 
 def problems():
-    yield duels.problem("arxiv-6").array
-    yield duels.problem("cyclic-4").array
-    yield duels.problem("random-condorcet:arms=9,seed=1").array
-    yield duels.problem("bradley-terry:arms=2,spread=3").array
+    yield duels.load_problem("arxiv-6").array
+    yield duels.load_problem("cyclic-4").array
+    yield duels.load_problem("random-condorcet:arms=9,seed=1").array
+    yield duels.load_problem("bradley-terry:arms=2,spread=3").array
     yield frozen([[0.5, 1.0, 0.0], [0.0, 0.5, 1.0], [1.0, 0.0, 0.5]])  # no winner at all
 
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_compiled_is_interpreted_draw_for_draw(spec):
-    chosen = policy(spec)
+    chosen = load_policy(spec)
     for k, matrix in enumerate(problems()):
         compiled = loop.ready(chosen, len(matrix), 700, matrix)
         interpreted = loop.bind(chosen, compiled=False)
@@ -50,7 +50,7 @@ def test_compiled_is_interpreted_draw_for_draw(spec):
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_skipping_is_stepping(spec):
-    chosen = policy(spec)
+    chosen = load_policy(spec)
     for k, matrix in enumerate(problems()):
         play = loop.ready(chosen, len(matrix), 20_000, matrix)
         for seed in range(k, k + 5):
@@ -62,10 +62,10 @@ def test_skipping_is_stepping(spec):
 @pytest.mark.parametrize("spec", ["rucb", "rucb:alpha=0.8,variant=icml", "rucb:alpha=1.5", "rucb:alpha=0.3"])
 @pytest.mark.filterwarnings("ignore:rucb with alpha")
 def test_skipping_is_stepping_at_length(spec):
-    chosen = policy(spec)
+    chosen = load_policy(spec)
     for arms in (2, 3, 5, 16):
         for seed in range(5):
-            matrix = duels.problem(f"random-condorcet:arms={arms},seed={seed},gap=0.1").array
+            matrix = duels.load_problem(f"random-condorcet:arms={arms},seed={seed},gap=0.1").array
             play = loop.ready(chosen, arms, 3_000_000, matrix)
             a, b = (trace(play, chosen, matrix, 3_000_000, seed, stride) for stride in (FOREVER, 1))
             np.testing.assert_equal(a, b)
@@ -73,7 +73,7 @@ def test_skipping_is_stepping_at_length(spec):
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_run_can_be_interrupted_anywhere(spec):
-    chosen, matrix = policy(spec), duels.problem("arxiv-6").array
+    chosen, matrix = load_policy(spec), duels.load_problem("arxiv-6").array
     play = loop.ready(chosen, 6, 5000, matrix)
     whole = trace(play, chosen, matrix, 5000, 3)
     np.testing.assert_equal(whole, trace(play, chosen, matrix, 5000, 3, pieces=np.random.default_rng(1)))
@@ -83,7 +83,7 @@ def test_self_duels_that_teach_are_drawn():
     """Beat the Mean's self-duels are decided by a fair coin of the world; the others' are not drawn at all."""
     matrix = frozen(np.full((3, 3), 0.5))
     for spec, drawn in (("btm", True), ("rucb", False)):
-        chosen = policy(spec)
+        chosen = load_policy(spec)
         play = loop.ready(chosen, 3, 1000, matrix)
         _, tally, _, luck_state = trace(play, chosen, matrix, 1000, 0)
         _, luck = loop.streams(0, 0)
@@ -92,7 +92,7 @@ def test_self_duels_that_teach_are_drawn():
 
 
 def test_tally_counts_every_step():
-    chosen, matrix = policy("rucb"), duels.problem("cyclic-4").array
+    chosen, matrix = load_policy("rucb"), duels.load_problem("cyclic-4").array
     play = loop.ready(chosen, 4, 10**15, matrix)
     _, tally, _, _ = trace(play, chosen, matrix, 10**15, 0)
     assert tally.wins.sum() == 10**15
@@ -101,7 +101,7 @@ def test_tally_counts_every_step():
 @pytest.mark.parametrize("late", [10**6, 10**9, 10**12, 10**15])
 def test_late_jumps_land_where_the_choice_changes(late):
     """One step before the time that `skip` names the choice is still the self-duel, at that time it is not."""
-    chosen = policy("rucb")
+    chosen = load_policy("rucb")
     rng = np.random.default_rng(late)
     for _ in range(200):
         state = chosen.start(2)
@@ -128,7 +128,7 @@ def test_kernels_may_make_arrays():
     mine = SimpleNamespace(
         **{name: getattr(random, name) for name in ("Params", "init", "update", "recommend")}, select=select
     )
-    chosen, matrix = policy(mine), duels.problem("arxiv-6").array
+    chosen, matrix = load_policy(mine), duels.load_problem("arxiv-6").array
     a, b = (
         trace(play, chosen, matrix, 500, 0)
         for play in (loop.ready(chosen, 6, 500, matrix), loop.bind(chosen, compiled=False))
@@ -144,7 +144,7 @@ def test_a_policy_that_numba_refuses_says_so():
         **{name: getattr(random, name) for name in ("Params", "init", "update", "recommend")}, select=select
     )
     with pytest.raises(InvalidInput, match=r"cannot be compiled by numba: .*open.*compiled=False"):
-        loop.ready(policy(mine), 3, 10, np.full((3, 3), 0.5))
+        loop.ready(load_policy(mine), 3, 10, np.full((3, 3), 0.5))
 
 
 def test_streams_are_separate_and_fixed():
@@ -164,7 +164,7 @@ def test_streams_are_separate_and_fixed():
 
 def test_conformance_games_agree_with_the_loop():
     """The checks' step-by-step game is the loop's play, so what it finds is true of the loop."""
-    chosen, matrix = policy("btm:gamma=0.3"), testing._ladder(5)
+    chosen, matrix = load_policy("btm:gamma=0.3"), testing._ladder(5)
     game = testing._Game(chosen, matrix, seed=2)
     for _ in range(testing.HORIZON):
         game.step()
@@ -174,7 +174,7 @@ def test_conformance_games_agree_with_the_loop():
 
 
 def test_play_keeps_to_its_stride_and_budget():
-    chosen, matrix = policy("rucb"), np.array([[0.5, 1.0], [0.0, 0.5]])
+    chosen, matrix = load_policy("rucb"), np.array([[0.5, 1.0], [0.0, 0.5]])
     play = loop.bind(chosen, compiled=False)
 
     def go(t, until, stride, budget):

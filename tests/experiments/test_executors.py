@@ -74,18 +74,18 @@ def test_the_machine_is_that_of_the_workers(client, monkeypatch):
 
 @pytest.mark.deep
 def test_an_environment_is_sent_once(client, tmp_path, monkeypatch):
-    from duels.ranking.rankers import feature_rankers
-    from duels.ranking.synthetic import synthetic_letor
+    from duels.rankers.rankers import feature_rankers
+    from duels.rankers.synthetic import synthetic_letor
 
     collection = synthetic_letor(tmp_path / "s.txt", queries=5, documents=20, seed=1)
     two = feature_rankers(collection, [1, 5])
-    known = duels.ranking.estimate_preferences(collection, two, comparisons=200, seed=0)
-    environment = duels.ranking.InterleavingEnvironment(collection, two, matrix=known)
-    planned = duels.experiments.experiment({"live": environment, "matrix": known}, ["random"], 200_000, runs=8)
+    known = duels.rankers.estimate_preferences(collection, two, comparisons=200, seed=0)
+    environment = duels.rankers.InterleavingEnvironment(collection, two, matrix=known)
+    planned = duels.experiments.plan_experiment({"live": environment, "matrix": known}, ["random"], 200_000, runs=8)
     assert len(planned.tasks) == 16
     sent = []
     monkeypatch.setattr(
-        duels.ranking.InterleavingEnvironment,
+        duels.rankers.InterleavingEnvironment,
         "__getstate__",
         lambda self: sent.append(1) or self.__dict__,
         raising=False,
@@ -119,7 +119,7 @@ class Unreachable:
 
 
 def test_a_lost_connection_is_said_in_words():
-    tasks = duels.experiments.experiment("arxiv-6", "rucb", 100, runs=1).tasks
+    tasks = duels.experiments.plan_experiment("arxiv-6", "rucb", 100, runs=1).tasks
     with pytest.raises(DuelsError, match=r"cluster cannot be reached \(in <TCP>: Stream is closed\): is its scheduler"):
         executors.on_dask(tasks, print, Unreachable(), False, "")
 
@@ -163,7 +163,7 @@ def test_a_scheduler_that_dies_in_the_middle(scheduler, tmp_path, monkeypatch, c
 
 @pytest.mark.deep
 def test_a_worker_killed_in_the_middle_changes_nothing(client, tmp_path, monkeypatch):
-    planned = duels.experiments.experiment("arxiv-6", ["random", "rucb"], 5_000_000, runs=8)
+    planned = duels.experiments.plan_experiment("arxiv-6", ["random", "rucb"], 5_000_000, runs=8)
     victim = next(iter(client.run(os.getpid).values()))
     done = []
     keep = Folder.keep

@@ -27,7 +27,7 @@ def many_small_tasks(monkeypatch):
 
 @pytest.fixture(scope="module")
 def problems():
-    return {"six": "arxiv-6", "eight": duels.problem("arithmetic-8")}
+    return {"six": "arxiv-6", "eight": duels.load_problem("arithmetic-8")}
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +44,12 @@ def finished(problems, tmp_path_factory):
 
 
 def test_the_table_is_that_of_one_simulation_after_another(problems, undisturbed):
-    planned = duels.experiments.experiment(problems, **SMALL)
+    planned = duels.experiments.plan_experiment(problems, **SMALL)
     parts = []
     for name, problem in problems.items():
         matrix = duels.PreferenceMatrix(*_array_and_names(problem), name)
         for label, horizons in (("rucb", [3000]), ("savage", [1000, 3000]), ("btm:gamma=own", [1000, 3000])):
-            policy = label if label != "btm:gamma=own" else duels.policy("btm", gamma=matrix.gamma)
+            policy = label if label != "btm:gamma=own" else duels.policies.load_policy("btm", gamma=matrix.gamma)
             for horizon in horizons:
                 times = planned.times if label == "rucb" else planned.horizons
                 checkpoints = [t for t in times if t <= horizon]
@@ -59,7 +59,7 @@ def test_the_table_is_that_of_one_simulation_after_another(problems, undisturbed
 
 
 def _array_and_names(problem):
-    matrix = duels.problem(problem) if isinstance(problem, str) else problem
+    matrix = duels.load_problem(problem) if isinstance(problem, str) else problem
     return matrix.array, matrix.names
 
 
@@ -72,14 +72,14 @@ def test_policies_with_a_horizon_start_afresh_for_each_one(undisturbed):
 
 
 def test_checkpoints_are_ten_a_decade_and_the_horizons():
-    planned = duels.experiments.experiment("arxiv-6", ["rucb", "savage"], [15, 100, 10])
+    planned = duels.experiments.plan_experiment("arxiv-6", ["rucb", "savage"], [15, 100, 10])
     assert planned.horizons == (10, 15, 100)
     per_decade = [1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 63, 79, 100]
     assert planned.times == tuple(sorted([*per_decade, 15]))
     assert [task.times for task in planned.tasks] == [planned.times, (10,), (10, 15), (10, 15, 100)]
-    alone = duels.experiments.experiment("arxiv-6", ["rucb", "savage"], 100)
+    alone = duels.experiments.plan_experiment("arxiv-6", ["rucb", "savage"], 100)
     assert [task.times for task in alone.tasks] == [tuple(per_decade)] * 2
-    chosen = duels.experiments.experiment("arxiv-6", ["rucb", "savage"], [10, 100], checkpoints=[7, 50])
+    chosen = duels.experiments.plan_experiment("arxiv-6", ["rucb", "savage"], [10, 100], checkpoints=[7, 50])
     assert [task.times for task in chosen.tasks] == [(7, 10, 50, 100), (7, 10), (7, 10, 50, 100)]
 
 
@@ -146,9 +146,9 @@ def test_a_folder_of_other_results_is_left_alone(tmp_path):
 
 
 def test_a_matrix_with_other_numbers_is_another_experiment(tmp_path):
-    one = duels.problem("bradley-terry:arms=4,seed=1")
+    one = duels.load_problem("bradley-terry:arms=4,seed=1")
     duels.run_experiment({"m": one}, "rucb", 100, runs=2, out=tmp_path)
-    other = duels.problem("bradley-terry:arms=4,seed=2")
+    other = duels.load_problem("bradley-terry:arms=4,seed=2")
     with pytest.raises(InvalidInput, match="its problems m is"):
         duels.run_experiment({"m": other}, "rucb", 100, runs=2, out=tmp_path)
 
@@ -215,7 +215,7 @@ def test_a_killed_experiment_goes_on_and_ends_with_the_same_table(problems, undi
         driver.send_signal(signal.SIGKILL)
         driver.wait(60)
     kept = {path.name: path.stat().st_mtime_ns for path in out.glob("parts/*.parquet")}
-    assert 9 <= len(kept) < len(duels.experiments.experiment(problems, **SMALL).tasks)
+    assert 9 <= len(kept) < len(duels.experiments.plan_experiment(problems, **SMALL).tasks)
     (out / "parts" / ".00000.parquet.abcd.tmp").write_bytes(b"half a fi")  # what a kill may leave
     done = []
     keep = Folder.keep
@@ -228,7 +228,7 @@ def test_a_killed_experiment_goes_on_and_ends_with_the_same_table(problems, undi
         patch.setattr(Folder, "keep", noted)
         resumed = duels.run_experiment(problems, **SMALL, out=out)
     assert resumed.frame.equals(undisturbed.frame)
-    assert len(done) == len(duels.experiments.experiment(problems, **SMALL).tasks) - len(
+    assert len(done) == len(duels.experiments.plan_experiment(problems, **SMALL).tasks) - len(
         kept
     )  # the rest alone was done
     assert not (out / "parts").exists()
@@ -290,8 +290,8 @@ def test_what_was_run_is_said(problems, undisturbed):
     assert said["duels"] == duels.__version__
     assert said["command"] == sys.argv
     assert (said["seed"], said["runs"], said["horizons"]) == (3, 40, [1000, 3000])
-    assert said["problems"]["six"]["matrix"] == duels.problem("arxiv-6").digest
-    gamma = duels.problem("arithmetic-8").gamma
+    assert said["problems"]["six"]["matrix"] == duels.load_problem("arxiv-6").digest
+    gamma = duels.load_problem("arithmetic-8").gamma
     assert said["policies"]["btm:gamma=own"]["parameters"]["eight"] == {"gamma": gamma}
     assert said["executor"] == "1 thread"
     assert said["seconds"] > 0
@@ -303,7 +303,7 @@ def test_matrices_are_in_the_folder(problems, tmp_path):
     duels.run_experiment(problems, "rucb", 10, runs=1, out=tmp_path)
     kept = folder_matrices(tmp_path)
     assert [matrix.name for matrix in kept.values()] == ["six", "eight"]
-    assert np.array_equal(kept["six"].array, duels.problem("arxiv-6").array)
+    assert np.array_equal(kept["six"].array, duels.load_problem("arxiv-6").array)
     with pytest.raises(InvalidInput, match="not an experiment's folder"):
         folder_matrices(tmp_path / "matrices")
 
@@ -322,11 +322,11 @@ drawn = { matrix = "p.csv", subset = 4, seed = 5 }
 
 
 def test_an_experiment_is_a_file(tmp_path):
-    matrix = duels.problem("bradley-terry:arms=6")
+    matrix = duels.load_problem("bradley-terry:arms=6")
     duels.problems.save_matrix(matrix, tmp_path / "p.csv")
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "e.toml").write_text(TOML)
-    planned = duels.experiments.experiment(tmp_path / "e.toml")
+    planned = duels.experiments.plan_experiment(tmp_path / "e.toml")
     assert list(planned.problems) == ["six", "mine", "drawn"]
     assert np.array_equal(planned.problems["mine"].array, matrix.array)
     assert planned.problems["drawn"].arms == 4
@@ -334,7 +334,7 @@ def test_an_experiment_is_a_file(tmp_path):
     assert (planned.horizons, planned.runs, planned.seed) == ((1000, 5000), 7, 2)
     results = duels.run_experiment(planned)
     assert results.frame["problem"].unique(maintain_order=True).to_list() == ["six", "mine", "drawn"]
-    assert duels.experiments.experiment(str(tmp_path / "e.toml")).identity == planned.identity
+    assert duels.experiments.plan_experiment(str(tmp_path / "e.toml")).identity == planned.identity
     with pytest.raises(InvalidInput, match="runs is 3, but the experiment has its own runs"):
         duels.run_experiment(planned, runs=3)
 
@@ -380,9 +380,11 @@ def test_bad_files_are_refused_in_words(tmp_path, text, said):
 
 def test_bad_arguments_are_refused(tmp_path):
     with pytest.raises(InvalidInput, match=r"e.toml cannot be read: No such file"):
-        duels.experiments.experiment(tmp_path / "e.toml")
+        duels.experiments.plan_experiment(tmp_path / "e.toml")
     with pytest.raises(NoCondorcetWinner, match="problem 'cyclic': gaps and regret need an arm that beats every other"):
-        duels.experiments.experiment({"cyclic": [[0.5, 0.6, 0.4], [0.4, 0.5, 0.6], [0.6, 0.4, 0.5]]}, regret="weak")
+        duels.experiments.plan_experiment(
+            {"cyclic": [[0.5, 0.6, 0.4], [0.4, 0.5, 0.6], [0.6, 0.4, 0.5]]}, regret="weak"
+        )
     for shard in ("0/2", "3/2", "2", "a/b", "1/999"):
         with pytest.raises(InvalidInput, match="shard is"):
             duels.run_experiment("arxiv-6", "rucb", 10, runs=1, shard=shard, out=tmp_path / "x")
@@ -395,9 +397,9 @@ def test_bad_arguments_are_refused(tmp_path):
     with pytest.raises(InvalidInput, match="is not an experiment's folder"):
         duels.experiments.merge([tmp_path])
     with pytest.raises(UnknownName, match="unknown policy"):
-        duels.experiments.experiment("arxiv-6", "rucd")
+        duels.experiments.plan_experiment("arxiv-6", "rucd")
     with pytest.raises(InvalidInput, match=r"a\.toml describes a whole experiment"):
-        duels.experiments.experiment(["a.toml", "b.toml"])
+        duels.experiments.plan_experiment(["a.toml", "b.toml"])
     assert not (tmp_path / "x").exists()
 
 
@@ -413,14 +415,14 @@ def test_pieces_cover_every_run_once(runs, horizon, monkeypatch):
 
 
 def test_environments_are_problems(tmp_path):
-    from duels.ranking.rankers import feature_rankers
-    from duels.ranking.synthetic import synthetic_letor
+    from duels.rankers.rankers import feature_rankers
+    from duels.rankers.synthetic import synthetic_letor
 
     collection = synthetic_letor(tmp_path / "s.txt", queries=5, documents=20, seed=1)
     three = feature_rankers(collection, [1, 5, 9])
-    known = duels.ranking.estimate_preferences(collection, three, comparisons=200, seed=0)
+    known = duels.rankers.estimate_preferences(collection, three, comparisons=200, seed=0)
     assert known.condorcet_winner is not None, "choose rankers of which one beats the others"
-    environment = duels.ranking.InterleavingEnvironment(collection, three, matrix=known)
+    environment = duels.rankers.InterleavingEnvironment(collection, three, matrix=known)
     results = duels.run_experiment({"live": environment}, "rucb", 200, runs=3)
     alone = duels.simulate(environment, "rucb", horizon=200, runs=3)
     assert results.frame["regret"].to_list() == alone.frame["regret"].to_list()

@@ -37,7 +37,9 @@ def recommend(state, rng):
 
 
 def test_rows_are_those_of_simulate_in_the_order_of_regret():
-    found = duels.race("arxiv-6", ["random", "rucb", "savage"], horizon=20_000, runs=4, seed=3, check=False)
+    found = duels.experiments.run_race(
+        "arxiv-6", ["random", "rucb", "savage"], horizon=20_000, runs=4, seed=3, check=False
+    )
     assert [row.policy for row in found.rows] == ["rucb", "savage", "random"]
     for row in found.rows:
         last = duels.simulate("arxiv-6", row.policy, horizon=20_000, runs=4, seed=3).final().row(0, named=True)
@@ -72,7 +74,7 @@ def test_the_default_of_studies_takes_part_with_and_without_a_winner(monkeypatch
     """Of four built-in policies, the rest left out to be quick; rucb needs a Condorcet winner."""
     monkeypatch.setattr("duels.experiments.race.BUILT_IN", ("verdict", "rucb", "dts", "random"))
     for problem, left_out in (("cyclic-4", set()), (CYCLE, {"rucb"})):
-        found = duels.race(problem, horizon=300, runs=2, check=False)
+        found = duels.experiments.run_race(problem, horizon=300, runs=2, check=False)
         assert {row.policy for row in found.rows} == {"verdict", "rucb", "dts", "random"} - left_out
         assert set(found.left_out) == left_out
 
@@ -80,7 +82,7 @@ def test_the_default_of_studies_takes_part_with_and_without_a_winner(monkeypatch
 @pytest.mark.deep
 def test_a_wrong_policy_is_told_from_a_slow_one(tmp_path):
     (tmp_path / "deaf.py").write_text(DEAF)
-    found = duels.race("arxiv-6", ["random", str(tmp_path / "deaf.py")], horizon=1000, runs=2)
+    found = duels.experiments.run_race("arxiv-6", ["random", str(tmp_path / "deaf.py")], horizon=1000, runs=2)
     said = {row.policy: row.conforms for row in found.rows}
     assert said["random"] == "yes"
     assert "deaf" in said["deaf"]
@@ -91,35 +93,35 @@ def test_who_is_not_suited_is_left_out_and_said():
     """The cycle has no Condorcet winner; arxiv-6 has one and no total order; arithmetic-8 has both."""
     matrices = {
         "cycle": duels.PreferenceMatrix(CYCLE),
-        "arxiv-6": duels.problem("arxiv-6"),
-        "arithmetic-8": duels.problem("arithmetic-8"),
+        "arxiv-6": duels.load_problem("arxiv-6"),
+        "arithmetic-8": duels.load_problem("arithmetic-8"),
     }
     suited = {
-        name: {one for one in BUILT_IN if not unsuitable(duels.policy(one), matrix)}
+        name: {one for one in BUILT_IN if not unsuitable(duels.policies.load_policy(one), matrix)}
         for name, matrix in matrices.items()
     }
     ordered = {"btm", "interleaved_filter", "multisbm"}
-    assert duels.problem("arxiv-6")[3, 5] == 0.5  # which scb would compare for ever
+    assert duels.load_problem("arxiv-6")[3, 5] == 0.5  # which scb would compare for ever
     assert suited["arithmetic-8"] == set(BUILT_IN)
     assert suited["arxiv-6"] == set(BUILT_IN) - ordered - {"scb"}
     assert suited["cycle"] == {"verdict", "dts", "dts_plus", "ccb", "scb", "ecw_rmed", "borda_ucb", "random"}
-    assert unsuitable(duels.policy("btm"), matrices["cycle"]) == "needs a Condorcet winner"
-    assert unsuitable(duels.policy("btm"), matrices["arxiv-6"]) == "needs a total order"
+    assert unsuitable(duels.policies.load_policy("btm"), matrices["cycle"]) == "needs a Condorcet winner"
+    assert unsuitable(duels.policies.load_policy("btm"), matrices["arxiv-6"]) == "needs a total order"
 
 
 def test_every_policy_says_what_it_assumes():
     for name in BUILT_IN:
-        said = getattr(duels.policy(name).module, "ASSUMES", "no ASSUMES")
+        said = getattr(duels.policies.load_policy(name).module, "ASSUMES", "no ASSUMES")
         assert said in ("nothing", "condorcet", "total order", "no even pair"), f"{name}: {said}"
 
 
 def test_bad_arguments():
     with pytest.raises(InvalidInput, match="no policies to race"):
-        duels.race("arxiv-6", [])
+        duels.experiments.run_race("arxiv-6", [])
     with pytest.raises(UnknownName, match="Did you mean 'rucb'"):
-        duels.race("arxiv-6", ["rucd"])
+        duels.experiments.run_race("arxiv-6", ["rucd"])
     with pytest.raises(UnknownName, match="notion of regret"):
-        duels.race("arxiv-6", ["random"], regret="x", horizon=10, runs=1)
+        duels.experiments.run_race("arxiv-6", ["random"], regret="x", horizon=10, runs=1)
 
 
 def test_on_the_command_line(tmp_path, monkeypatch, capsys):

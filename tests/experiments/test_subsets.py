@@ -9,7 +9,7 @@ from duels.errors import InvalidInput, NoCondorcetWinner
 
 def test_draws_are_those_arms_and_refusals_are_counted():
     """Literally: permutations of the arms from one generator, the first arms of each, until one has a winner."""
-    pool = duels.problem("cycle-with-winner:arms=9")
+    pool = duels.load_problem("cycle-with-winner:arms=9")
     counts = []
     for seed in range(30):
         drawn = duels.experiments.draw_subset(pool, 5, seed)
@@ -25,7 +25,7 @@ def test_draws_are_those_arms_and_refusals_are_counted():
 
 def test_refusals_are_as_many_as_the_probability_says():
     """The mean of 400 geometric counts is within 4 standard errors of (1 − p)/p: false alarm 6e-5."""
-    pool = duels.problem("cycle-with-winner:arms=9")
+    pool = duels.load_problem("cycle-with-winner:arms=9")
     p = pool.condorcet_probability(5)
     counts = [duels.experiments.draw_subset(pool, 5, seed).refused for seed in range(400)]
     spread = np.sqrt((1 - p) / p**2 / 400)
@@ -33,7 +33,7 @@ def test_refusals_are_as_many_as_the_probability_says():
 
 
 def test_all_arms_are_the_matrix_itself():
-    pool = duels.problem("arxiv-6")
+    pool = duels.load_problem("arxiv-6")
     drawn = duels.experiments.draw_subset(pool, 6)
     assert (drawn.matrix, drawn.refused, drawn.matrix.name) == (pool, 0, "arxiv-6")
     assert duels.experiments.draw_subset(pool, 3).matrix.name == "arxiv-6 (3 arms)"
@@ -54,4 +54,4 @@ def test_what_has_no_winner_is_said():
 @pytest.mark.parametrize("size", [1, 7, 2.5, "many"])
 def test_bad_sizes_are_refused(size):
     with pytest.raises(InvalidInput, match="subset is"):
-        duels.experiments.draw_subset(duels.problem("arxiv-6"), size)
+        duels.experiments.draw_subset(duels.load_problem("arxiv-6"), size)

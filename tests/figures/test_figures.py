@@ -436,7 +436,7 @@ def test_probabilities_by_enumeration(matrix):
 
 
 def test_the_figure_of_cyclic_4():
-    chart = figures.condorcet_probability(duels.problem("cyclic-4"))
+    chart = figures.condorcet_probability(duels.load_problem("cyclic-4"))
     # Of four subsets of three arms one is a cycle; all four arms have a winner, but no order.
     assert [(row["size"], row["probability"]) for row in drawn(chart, "probability")] == [
         *((1, 1), (1, 1), (2, 1), (2, 1), (3, 0.75), (3, 0.75), (4, 1), (4, 0)),
@@ -481,7 +481,7 @@ def test_which_sizes_are_shown():
     # 16 marks at most: one of two sizes.
     assert every.filter("marked")["size"].unique().sort().to_list() == list(range(1, 21, 2))
     assert all(figures.condorcet_points(random_matrix(16, 1))["marked"])
-    arithmetic = PreferenceMatrix(duels.problem("arithmetic-8").array)
+    arithmetic = PreferenceMatrix(duels.load_problem("arithmetic-8").array)
     some = figures.condorcet_points(_ordered(65))["size"].unique().sort().to_list()
     assert (some[0], some[-1], len(some)) == (1, 65, 40)
     assert max(np.diff(some)) == 2
@@ -546,15 +546,15 @@ def test_equal_copeland_scores_are_ordered_by_borda():
 
 def test_the_winner_is_named_and_outlined():
     names = ["a", "b", "c", "d", "e", "f"]
-    chart = figures.preferences(duels.problem("arxiv-6"), names=names)
+    chart = figures.preferences(duels.load_problem("arxiv-6"), names=names)
     assert heading(chart)[1] == ["K = 6 · Condorcet winner: a (outlined) · 0 three-cycles"]
     assert parts(chart)[-1][2] == [{"row": "a"}]
     assert parts(chart)[-1][0]["stroke"] == "black"
     assert cells(chart, "probability")["a", "f"] == 0.61
     with pytest.raises(InvalidInput, match="2 names were given for 6 arms"):
-        figures.preferences(duels.problem("arxiv-6"), names=["a", "b"])
+        figures.preferences(duels.load_problem("arxiv-6"), names=["a", "b"])
     with pytest.raises(InvalidInput, match="0 names were given"):
-        figures.preferences(duels.problem("arxiv-6"), names=[])
+        figures.preferences(duels.load_problem("arxiv-6"), names=[])
 
 
 def test_a_matrix_of_ties():
@@ -635,7 +635,7 @@ def test_a_panel_for_each_policy():
 
 
 def test_pairs_of_real_runs_sum_to_the_time():
-    matrix = duels.problem("arxiv-6")
+    matrix = duels.load_problem("arxiv-6")
     results = duels.simulate(matrix, "rucb", horizon=500, runs=3, record="pairs", checkpoints=[100])
     for t in (100, 500):
         found = cells(figures.pairs(results, matrix, t=t), "duels")
@@ -655,7 +655,7 @@ def test_pairs_that_cannot_be_drawn():
     with pytest.raises(UnknownName, match="unknown problem 'n'"):
         figures.pairs(results, problem="n")
     with pytest.raises(InvalidInput, match="the matrix has 6 arms, expected the 2 of the recorded pairs"):
-        figures.pairs(results, duels.problem("arxiv-6"))
+        figures.pairs(results, duels.load_problem("arxiv-6"))
     two = Results(ONE_HORIZON.frame, pairs=pl.concat([results.pairs, pairs_of(("rucb", 0, 9, LATE), problem="n")]))
     with pytest.raises(InvalidInput, match="there are pairs of m, n: choose one"):
         figures.pairs(two)
@@ -705,7 +705,7 @@ def test_every_figure_takes_a_folder_and_says_what_it_takes(tmp_path):
                 draw(wrong, *more)
         with pytest.raises(InvalidInput, match="is not a folder: expected one with results"):
             draw(tmp_path / "nowhere", *more)
-    matrix = duels.problem("cyclic-4")
+    matrix = duels.load_problem("cyclic-4")
     for draw in (figures.preferences, figures.condorcet_probability):
         assert spec_of(draw("cyclic-4")) == spec_of(draw(matrix))
         with pytest.raises(InvalidInput, match="is not a problem: expected"):

@@ -96,7 +96,7 @@ def test_chromium_draws_a_figure_as_it_was_laid_out(page, tmp_path):
 def test_chromium_draws_a_report_so_too(page, tmp_path):
     from duels.paper.report import write_report
 
-    matrix = duels.problem("cyclic-4")
+    matrix = duels.load_problem("cyclic-4")
     results = duels.simulate(matrix, "rucb", horizon=1_000, runs=2)
     page.goto(write_report(tmp_path / "report.html", results, {"cyclic-4": matrix}).as_uri())
     found = page.evaluate(BOXES)

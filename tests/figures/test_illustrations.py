@@ -49,7 +49,7 @@ def words(chart):
 
 def played(matrix, horizon, seed=0, **parameters):
     """Wins after each step of Algorithm 1 as transcribed: (horizon + 1, K, K)."""
-    parameters = duels.policy("rucb", **parameters).params._asdict()
+    parameters = duels.policies.load_policy("rucb", **parameters).params._asdict()
     wins = np.zeros((horizon + 1, matrix.arms, matrix.arms))
     history = ORACLES["rucb"](matrix.array, horizon, *loop.streams(seed, 0), **parameters)
     for t, (i, j, outcome) in enumerate(history, 1):
@@ -108,7 +108,7 @@ def test_the_first_recorded_pair_is_the_default():
 
 
 def test_intervals_against_the_listing():
-    matrix, horizon = duels.problem("cyclic-4"), 400
+    matrix, horizon = duels.load_problem("cyclic-4"), 400
     results = duels.simulate(
         matrix, "rucb:alpha=0.6", horizon=horizon, checkpoints=range(1, horizon + 1), record=[(1, 3)]
     )
@@ -288,7 +288,7 @@ def test_the_matrix_must_be_that_of_the_results():
     results = duels.simulate("cyclic-4", "rucb", horizon=20, record=["pairs", (0, 1)])
     with pytest.raises(InvalidInput, match="the matrix is called 'arxiv-6', the results are of cyclic-4"):
         interval_points(results, "arxiv-6")
-    other = duels.PreferenceMatrix(duels.problem("cyclic-4").array * 0.5 + 0.25, name="cyclic-4")
+    other = duels.PreferenceMatrix(duels.load_problem("cyclic-4").array * 0.5 + 0.25, name="cyclic-4")
     for said in (results, duels.results.combine([duels.results.combine([results])])):
         with pytest.raises(InvalidInput, match="another matrix that is called 'cyclic-4'"):
             state_points(said, other)
@@ -355,7 +355,7 @@ def test_arms_that_are_not_shown_count():
 
 
 def test_states_against_the_listing():
-    matrix, horizon, alpha = duels.problem("arxiv-6"), 3_000, 0.6
+    matrix, horizon, alpha = duels.load_problem("arxiv-6"), 3_000, 0.6
     times = [1, 5, 300, 3_000]
     results = duels.simulate(matrix, f"rucb:alpha={alpha}", horizon=horizon, checkpoints=times, record="pairs")
     wins = played(matrix, horizon, alpha=alpha)
@@ -372,7 +372,7 @@ def test_states_against_the_listing():
 
 
 def test_of_many_arms_the_best_are_shown():
-    matrix = duels.problem("bradley-terry:arms=10,spread=0.5").shuffle(1)
+    matrix = duels.load_problem("bradley-terry:arms=10,spread=0.5").shuffle(1)
     results = duels.simulate(matrix, "rucb", horizon=500, checkpoints=[], record="pairs")
     shown = state_points(results, matrix)["row"].unique(maintain_order=True).to_list()
     best = sorted(range(10), key=lambda arm: -np.sum(matrix.array[arm] > 0.5))[:8]
@@ -502,7 +502,7 @@ def test_quantiles_that_are_not_there():
 @pytest.fixture(scope="module")
 def reproduced():
     """An experiment on two problems, its proof figures of single runs, and the γ that were tried."""
-    pool = duels.problem("bradley-terry:arms=9")
+    pool = duels.load_problem("bradley-terry:arms=9")
     problems = {"4 arms": pool.subset(range(4)), "8 arms": pool.subset(range(8))}
     results = duels.run_experiment(problems, ["rucb", "savage"], [100, 1_000], runs=3, progress=False)
     matrices = {name: duels.PreferenceMatrix(one.array, one.names, name) for name, one in problems.items()}

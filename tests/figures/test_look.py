@@ -67,7 +67,7 @@ EVERY = {
     "intervals": lambda **look: figures.intervals(run(), "cyclic-4", **look),
     "state": lambda **look: figures.state(run(), "cyclic-4", **look),
     "regret_quantiles": lambda **look: figures.regret_quantiles(run(), "cyclic-4", **look),
-    "ratings": lambda **look: figures.ratings(duels.ratings(VOTES), **look),
+    "ratings": lambda **look: figures.ratings(duels.rate(VOTES), **look),
 }
 
 
@@ -520,7 +520,7 @@ def test_titles_and_axes_name_the_regret_that_is_drawn():
 
 
 def test_theorems_are_not_drawn_beside_another_regret():
-    matrix = duels.problem("cyclic-4")
+    matrix = duels.load_problem("cyclic-4")
     other = duels.simulate(matrix, "rucb:alpha=2", horizon=50, runs=2, regret="borda")
     for draw in (lambda: figures.regret(other, bounds=matrix), lambda: figures.regret_quantiles(other, matrix)):
         with pytest.raises(InvalidInput, match="the theorems bound Condorcet regret, and that on cyclic-4 is borda"):
@@ -646,7 +646,9 @@ def test_the_name_of_a_policy_of_the_user(tmp_path):
     (tmp_path / "mine.py").write_text(re.sub("NAME = .*", 'NAME = "BtW"', source))
     again = duels.run_experiment("cyclic-4", [mine, "rucb"], 50, runs=2, out=tmp_path / "out")
     assert again.name_of("mine") == "BtW"
-    assert duels.race("cyclic-4", [mine], horizon=50, runs=2, check=False).results.name_of("mine") == "BtW"
+    assert (
+        duels.experiments.run_race("cyclic-4", [mine], horizon=50, runs=2, check=False).results.name_of("mine") == "BtW"
+    )
 
 
 def test_names_of_policies_on_continuous_spaces():
@@ -657,7 +659,7 @@ def test_names_of_policies_on_continuous_spaces():
 
 def test_labels_of_policies_that_a_race_leaves_out():
     names = ["rucb", "savage", "random", "rcs", "dts", "rmed1", "sparring", "btm"]
-    found = duels.race("cyclic-4", names, horizon=100, runs=2, check=False)
+    found = duels.experiments.run_race("cyclic-4", names, horizon=100, runs=2, check=False)
     last = found.rows[-2].policy
     found.plot(labels={name: f"my {name}" for name in names}, colors={last: "red"})
     with pytest.raises(UnknownName, match="unknown name in labels 'rcub'"):

@@ -17,7 +17,7 @@ VOTES = [("b", "c", "left")] * 6 + [("c", "b", "left")] * 4 + [("a", "b", "left"
 def table(votes=VOTES, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a only won, d only lost
-        return duels.ratings(votes, **options)
+        return duels.rate(votes, **options)
 
 
 def test_points_are_the_table():
@@ -58,7 +58,7 @@ def test_other_tables_are_refused():
     rows = [
         {"left": "a", "right": "b", "winner": word, "lang": lang} for lang in ("en", "pl") for word in ("left", "right")
     ]
-    boards = duels.ratings(rows, by="lang")
+    boards = duels.rate(rows, by="lang")
     with pytest.raises(InvalidInput, match="several rows for an arm: filter it to one value of 'lang' first"):
         figures.ratings(boards)
     assert figures.ratings(boards.filter(lang="en")).title.subtitle == ["2 arms"]

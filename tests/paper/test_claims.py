@@ -16,7 +16,7 @@ from duels.paper.estimates import Accuracy, arrival, median_interval, ratio_of_m
 from duels.preference import PreferenceMatrix
 from duels.results import SCHEMA, Results
 
-ARXIV = duels.problem("arxiv-6")
+ARXIV = duels.load_problem("arxiv-6")
 
 
 def rows(policy, t, regrets, right=1.0, *, horizon=None, problem="p"):
@@ -887,7 +887,7 @@ def test_the_largest_matrix_is_the_pool():
     found = judge(
         compared(700, problem="a"),
         compared(700, problem="b"),
-        matrices={"a": random_matrix(9, 0), "b": ARXIV, "unused": duels.problem("cyclic-4")},
+        matrices={"a": random_matrix(9, 0), "b": ARXIV, "unused": duels.load_problem("cyclic-4")},
     )
     assert found["condorcet-probability"].numbers["pool"] == "flips"
     assert list(found["gamma"].numbers["problems"]) == ["a", "b"]

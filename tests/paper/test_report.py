@@ -19,7 +19,7 @@ from duels.paper.report import write_report
 from duels.preference import PreferenceMatrix
 from duels.results import Results, combine
 
-ARXIV, CYCLIC = duels.problem("arxiv-6"), duels.problem("cyclic-4")
+ARXIV, CYCLIC = duels.load_problem("arxiv-6"), duels.load_problem("cyclic-4")
 MATRICES = {"arxiv-6": ARXIV, "cyclic-4": CYCLIC}
 VOID = {"meta", "link"}
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="2" height="1"></svg>'

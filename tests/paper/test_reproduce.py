@@ -38,7 +38,7 @@ def without_figures(monkeypatch):
 
 @pytest.fixture(scope="module")
 def pool():
-    return duels.problem("bradley-terry:arms=20,spread=0.5")
+    return duels.load_problem("bradley-terry:arms=20,spread=0.5")
 
 
 def test_it_writes_matrix_results_figures_and_report(tiny, pool, tmp_path, monkeypatch):
@@ -124,7 +124,7 @@ def test_another_reproduction_is_refused_in_words_before_anything_is_estimated(
     tiny, without_figures, tmp_path, monkeypatch
 ):
     asked = {"quick": True, "letor": "some/fold"}
-    estimated = duels.problem("bradley-terry:arms=20,spread=0.5"), "as it was"
+    estimated = duels.load_problem("bradley-terry:arms=20,spread=0.5"), "as it was"
     monkeypatch.setattr(module, "_load_estimate", lambda *arguments: estimated)
     command(tmp_path, **asked)
     monkeypatch.setattr(module, "_load_estimate", None)
@@ -138,7 +138,7 @@ def test_another_reproduction_is_refused_in_words_before_anything_is_estimated(
             "rankers of {})".format(*paths),
         ),
         ({"letor": None}, "rankers of a generated collection)"),
-        ({"letor": None, "matrix": "arxiv-6"}, f"asked for: the matrix {duels.problem('arxiv-6').digest})"),
+        ({"letor": None, "matrix": "arxiv-6"}, f"asked for: the matrix {duels.load_problem('arxiv-6').digest})"),
         ({"runs": 4}, "(runs: 3; asked for: 4)"),
         ({"seed": 1}, "(seed: 0; asked for: 1)"),
         (
@@ -162,7 +162,7 @@ def test_the_paper_s_policies_may_be_named_again(tiny, without_figures, pool, tm
 
 def test_draws_without_a_winner_are_counted_aloud(tiny, without_figures, tmp_path):
     said = []
-    wheel = duels.problem("cycle-with-winner:arms=21")
+    wheel = duels.load_problem("cycle-with-winner:arms=21")
     seed = next(seed for seed in range(20) if draw_subset(wheel, 16, seed).refused)
     drawn = draw_subset(wheel, 16, seed)
     command(tmp_path, matrix=wheel, quick=True, seed=seed, say=said.append)
@@ -242,7 +242,7 @@ def test_making_a_collection_has_a_bar(tiny, tmp_path, bars, monkeypatch):
     def stop(*arguments, **more):
         raise InvalidInput(f"shown by then: {', '.join(bars)}")
 
-    monkeypatch.setattr("duels.ranking.synthetic.synthetic_collection", stop)
+    monkeypatch.setattr("duels.rankers.synthetic.synthetic_collection", stop)
     with pytest.raises(InvalidInput, match="shown by then: collection"):
         command(tmp_path, quick=True)
 
@@ -305,7 +305,7 @@ def test_the_paper_s_scale():
     assert module.FULL.runs == 100
     assert (module.FULL.horizons[0], module.FULL.horizons[-1]) == (1000, 4_500_000)
     assert module.SIZES == (16, 32, 64)
-    assert str(duels.policy("rucb:alpha=0.51")) == "rucb"
+    assert str(duels.policies.load_policy("rucb:alpha=0.51")) == "rucb"
 
 
 # Ratios of 2.4, 2.98 and 2.8, all of 16 arms (docs/paper/claims.md).

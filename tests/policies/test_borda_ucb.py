@@ -9,7 +9,7 @@ from histories import frozen
 import duels
 from duels.engine import loop
 
-borda_ucb = duels.policy(importlib.import_module("duels.policies.borda_ucb"))
+borda_ucb = duels.policies.load_policy(importlib.import_module("duels.policies.borda_ucb"))
 
 
 def test_the_index_by_hand():

@@ -8,7 +8,7 @@ import pytest
 from histories import choices, told
 
 import duels
-from duels.policies import policy
+from duels.policies import load_policy
 
 
 def test_btm_by_hand():
@@ -62,7 +62,7 @@ def test_btm_extremes_on_one_side_of_a_half(won):
 
 
 def test_btm_leaves_at_equality():
-    chosen = policy("btm")
+    chosen = load_policy("btm")
     state = chosen.start(2, 1000)._replace(log_term=np.array([1 / 36]))  # c* = 3·√(1/36) = ½ at n* = 1
     chosen.module.update(state, chosen.params, 1, 0, 1, 1.0)
     chosen.module.update(state, chosen.params, 2, 1, 0, 0.0)

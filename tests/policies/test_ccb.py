@@ -8,7 +8,7 @@ from histories import FIVE, choices, state_after
 import duels
 from duels.engine import loop
 
-ccb = duels.policy(importlib.import_module("duels.policies.ccb"))
+ccb = duels.policies.load_policy(importlib.import_module("duels.policies.ccb"))
 
 
 def test_scores_by_hand():

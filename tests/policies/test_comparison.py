@@ -118,8 +118,8 @@ def test_copeland_winners_are_found_where_no_arm_beats_all(policy):
 @pytest.mark.parametrize("policy", LEARNERS)
 def test_every_policy_learns_on_the_problems_it_is_made_for(problem, policy):
     """The winner is named in nine runs of ten, and the second half of the run costs less than the first."""
-    matrix = CYCLE if problem == "cycle" else duels.problem(problem)
-    chosen = duels.policy(policy, **({"gamma": 0.3} if policy == "btm" else {}))
+    matrix = CYCLE if problem == "cycle" else duels.load_problem(problem)
+    chosen = duels.policies.load_policy(policy, **({"gamma": 0.3} if policy == "btm" else {}))
     if unsuitable(chosen, matrix):
         pytest.skip(unsuitable(chosen, matrix))
     if (policy, problem) == ("verdict", "cycle"):

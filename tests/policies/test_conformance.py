@@ -18,4 +18,4 @@ DEEP = ("doubling:policy=btm", "doubling:policy=interleaved_filter")
     "spec", [*sorted((*BUILT_IN, *VARIANTS)), *(pytest.param(spec, marks=pytest.mark.deep) for spec in DEEP)]
 )
 def test_conformance(check, spec):
-    check(duels.policy(spec))
+    check(duels.policies.load_policy(spec))

@@ -28,7 +28,7 @@ STAR[2, 2] = 0.5
 
 @pytest.mark.parametrize("inner", INNER)
 def test_a_restart_equals_a_fresh_start(inner):
-    chosen = duels.policy(inner)
+    chosen = duels.policies.load_policy(inner)
     state, rng = chosen.start(4, 500), np.random.default_rng(0)
     before = deepcopy(state)
     for t in range(1, 501):
@@ -61,8 +61,8 @@ def trick(P, inner, horizon, coin, luck):
 
 @pytest.mark.parametrize("spec", ["savage", "savage:sampling=least,delta=0.2", "btm:gamma=0.3", "interleaved_filter"])
 def test_same_duels_as_fresh_runs(spec):
-    inner = duels.policy(spec)
-    chosen = duels.policy(doubling, policy=inner.name, **inner.params._asdict())
+    inner = duels.policies.load_policy(spec)
+    chosen = duels.policies.load_policy(doubling, policy=inner.name, **inner.params._asdict())
     for seed in range(2):
         coin, luck = loop.streams(seed, 0)
         expected = trick(STAR, inner, 3000, coin, luck)
@@ -79,7 +79,7 @@ def test_same_duels_as_fresh_runs(spec):
 
 def test_rounds_by_hand():
     # SAVAGE on 3 arms, δ = 1/T: ln(3·2·T²). Rounds begin at t = 1, 2, 4, 8 with T = 1, 2, 4, 8.
-    chosen = duels.policy(doubling)
+    chosen = duels.policies.load_policy(doubling)
     state, rng = chosen.start(3), np.random.default_rng(0)
     for t, (start, horizon) in {1: (1, 1), 2: (2, 2), 3: (2, 2), 4: (4, 4), 7: (4, 4), 8: (8, 8)}.items():
         chosen.module.select(state, chosen.params, t, rng)
@@ -91,7 +91,7 @@ def test_rounds_by_hand():
 
 
 def test_the_round_before_is_recommended_until_this_one_is_certain():
-    chosen = duels.policy(doubling)
+    chosen = duels.policies.load_policy(doubling)
     state, rng = chosen.start(2), np.random.default_rng(0)
     chosen.module.select(state, chosen.params, 64, rng)
     for t in range(64, 128):
@@ -109,27 +109,27 @@ def test_the_round_before_is_recommended_until_this_one_is_certain():
 
 
 def test_names_and_parameters():
-    assert str(duels.policy(doubling)) == "doubling"
-    chosen = duels.policy(doubling, policy="btm", gamma=0.3)
+    assert str(duels.policies.load_policy(doubling)) == "doubling"
+    chosen = duels.policies.load_policy(doubling, policy="btm", gamma=0.3)
     assert str(chosen) == "doubling:policy=btm,gamma=0.3"
     assert not chosen.needs_horizon
-    assert duels.policy(chosen, gamma=2).params == ("btm", 2.0)
+    assert duels.policies.load_policy(chosen, gamma=2).params == ("btm", 2.0)
     back = pickle.loads(pickle.dumps(chosen))
     assert (str(back), back.module) == (str(chosen), chosen.module)
     with pytest.raises(
         InvalidInput, match="policy of doubling is 'rucb': expected one that can be restarted: savage, btm"
     ):
-        duels.policy(doubling, policy="rucb")
+        duels.policies.load_policy(doubling, policy="rucb")
     with pytest.raises(InvalidInput, match="policy of doubling is 'doubling'"):
-        duels.policy(doubling, policy="doubling")
+        duels.policies.load_policy(doubling, policy="doubling")
     with pytest.raises(UnknownName, match="unknown parameter of doubling 'gamma'"):
-        duels.policy(doubling, gamma=0.3)  # savage has none
+        duels.policies.load_policy(doubling, gamma=0.3)  # savage has none
     with pytest.raises(InvalidInput, match=r"gamma of btm is 0\.0"):
-        duels.policy(doubling, policy="btm", gamma=0)
+        duels.policies.load_policy(doubling, policy="btm", gamma=0)
 
 
 def test_intervals_are_the_inner_policys():
-    chosen = duels.policy(doubling, delta=0.1)
+    chosen = duels.policies.load_policy(doubling, delta=0.1)
     state = chosen.start(3)
     chosen.module.select(state, chosen.params, 1024, np.random.default_rng(0))
     for t in range(1024, 1046):
@@ -140,21 +140,21 @@ def test_intervals_are_the_inner_policys():
 
 
 def test_the_fingerprint_sees_the_inner_kernels(monkeypatch):
-    before = loop.code_of(duels.policy(doubling))
-    assert loop.code_of(duels.policy(doubling)) == before
-    assert loop.code_of(duels.policy(doubling, policy="btm")) != before
+    before = loop.code_of(duels.policies.load_policy(doubling))
+    assert loop.code_of(duels.policies.load_policy(doubling)) == before
+    assert loop.code_of(duels.policies.load_policy(doubling, policy="btm")) != before
     monkeypatch.setattr(savage, "leave", lambda state, t, loser: None)  # a helper of a kernel in another file
-    assert loop.code_of(duels.policy(doubling)) != before
+    assert loop.code_of(duels.policies.load_policy(doubling)) != before
     monkeypatch.undo()
     monkeypatch.setattr(savage, "FOREVER", 1 << 61)
-    assert loop.code_of(duels.policy(doubling)) != before
+    assert loop.code_of(duels.policies.load_policy(doubling)) != before
 
 
 PROBE = """
 import numpy as np, duels, importlib
 from duels.engine import loop
-chosen = duels.policy(importlib.import_module("duels.policies.doubling"))
-matrix = duels.problem("cyclic-4").array
+chosen = duels.policies.load_policy(importlib.import_module("duels.policies.doubling"))
+matrix = duels.load_problem("cyclic-4").array
 play = loop.ready(chosen, 4, 3000, matrix)
 tally = loop.new_tally(4)
 coin, luck = loop.streams(0, 0)
@@ -189,7 +189,7 @@ def test_compiled_code_is_kept_on_disk_and_never_stale(tmp_path):
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.deep)])
 def test_live_play_goes_through_the_same_states(compiled):
-    chosen = duels.policy(doubling, policy="btm", gamma=0.3)
+    chosen = duels.policies.load_policy(doubling, policy="btm", gamma=0.3)
     coin, luck = loop.streams(5, 0)
     state, answers = chosen.start(3), []
     player, restored = Player(chosen, 3, None, 5), Player(chosen, 3, None, 6)
@@ -214,7 +214,7 @@ def test_live_play_goes_through_the_same_states(compiled):
 
 def test_regret_falls_and_is_more_than_the_inner_policys():
     # Ten seeded runs of each. Every round costs nearly what SAVAGE, told the horizon, spends once: log² T, not log T.
-    results = duels.simulate(STAR, duels.policy(doubling), horizon=20_000, runs=10, checkpoints=[10_000])
+    results = duels.simulate(STAR, duels.policies.load_policy(doubling), horizon=20_000, runs=10, checkpoints=[10_000])
     half, whole = results.summarize()["regret"]
     assert whole - half < 0.5 * half
     assert results.final()["accuracy"].item() == 1.0

@@ -13,7 +13,7 @@ from scipy import special
 import duels
 from duels.policies import dts, dts_plus
 
-DTS = duels.policy(dts)
+DTS = duels.policies.load_policy(dts)
 
 
 def test_by_hand():
@@ -145,7 +145,7 @@ def test_ones():
 
 
 def test_compiled_is_interpreted_with_more_arms_than_a_word_has():
-    problem = duels.problem("bradley-terry:arms=60")
+    problem = duels.load_problem("bradley-terry:arms=60")
     compiled, interpreted = (
         duels.simulate(problem, DTS, horizon=400, compiled=compiled).final()["regret"].item()
         for compiled in (True, False)

@@ -7,7 +7,7 @@ from histories import state_after
 import duels
 from duels.policies import dts, dts_plus
 
-DTS, DTS_PLUS = duels.policy(dts), duels.policy(dts_plus)
+DTS, DTS_PLUS = duels.policies.load_policy(dts), duels.policies.load_policy(dts_plus)
 
 
 def test_by_hand():

@@ -15,7 +15,7 @@ from duels.engine import loop
 from duels.policies import ecw_rmed
 from duels.policies.kernels import FOREVER
 
-ECW_RMED = duels.policy(importlib.import_module("duels.policies.ecw_rmed"))
+ECW_RMED = duels.policies.load_policy(importlib.import_module("duels.policies.ecw_rmed"))
 
 
 def state_of(W):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from histories import choices
 
-from duels.policies import policy
+from duels.policies import load_policy
 
 
 def test_interleaved_filter_by_hand():
     # K = 2, T = 1000: 4·ln(1000·4) = 33.18. An incumbent that wins all n duels beats the other once
     # ½ > √(33.18/n), n > 132.7: at the 133rd.
-    chosen = policy("interleaved_filter")
+    chosen = load_policy("interleaved_filter")
     state = chosen.start(2, 1000)
     incumbent, other = map(int, chosen.module.select(state, chosen.params, 1, np.random.default_rng(0)))
     for t in range(1, 133):
@@ -25,7 +25,7 @@ def test_interleaved_filter_by_hand():
 
 def interleaved(wins_over_x, passes=146):
     """K = 3, T = 1000, 4 ln 9000 = 36.4: y, winning all, beats the incumbent once n > 145.7."""
-    chosen = policy("interleaved_filter")
+    chosen = load_policy("interleaved_filter")
     state = chosen.start(3, 1000)
     b = int(chosen.module.select(state, chosen.params, 1, np.random.default_rng(0))[0])
     x, y = (arm for arm in range(3) if arm != b)

@@ -12,7 +12,7 @@ from duels import theory
 from duels.policies import kl_rucb
 from duels.policies.divergences import kl_upper
 
-KL_RUCB = duels.policy(importlib.import_module("duels.policies.kl_rucb"))
+KL_RUCB = duels.policies.load_policy(importlib.import_module("duels.policies.kl_rucb"))
 
 
 def test_steps_by_hand():
@@ -76,6 +76,6 @@ def test_skip_ends_when_the_closest_arm_may_win_again():
 
 def test_parameters():
     with pytest.raises(duels.InvalidInput, match="expected a positive number"):
-        duels.policy(KL_RUCB, alpha=0)
+        duels.policies.load_policy(KL_RUCB, alpha=0)
     with pytest.warns(UserWarning, match="needs alpha > 0.5"):
-        duels.policy(KL_RUCB, alpha=0.4)
+        duels.policies.load_policy(KL_RUCB, alpha=0.4)

@@ -193,7 +193,7 @@ CASES = [
 @pytest.mark.parametrize("case", [pytest.param(c, id=str(c), marks=[pytest.mark.deep] * c.deep) for c in CASES])
 def test_same_duels_as_the_listing(case):
     """Corners that the listing never came to would prove nothing."""
-    chosen, seen = duels.policy(case.spec), Counter()
+    chosen, seen = duels.policies.load_policy(case.spec), Counter()
     parameters = chosen.params._asdict() | ({"ties": case.ties} if case.ties else {})
     for seed in case.seeds:
         matrix, (coin, luck) = frozen(case.matrix(case.arms, seed)), loop.streams(seed, 0)
@@ -247,7 +247,7 @@ CHOSEN = [  # arms, answers so far, t; the second half is deep
     [pytest.param(spec, *of, marks=[pytest.mark.deep] * deep) for spec, of, deep in CHOSEN],
 )
 def test_choices_are_distributed_as_in_the_listing(spec, arms, answered, t):
-    chosen = duels.policy(spec)
+    chosen = duels.policies.load_policy(spec)
     answers = sampling.random_answers(arms, answered, seed=arms + answered)
     state = state_after(chosen, arms, answers)
     state.last[0] = arms // 2

@@ -11,7 +11,7 @@ import duels
 from duels.policies import merge_dts
 from duels.policies.kernels import FOREVER
 
-MERGE_DTS = duels.policy(merge_dts)
+MERGE_DTS = duels.policies.load_policy(merge_dts)
 
 
 def test_by_hand():
@@ -63,9 +63,9 @@ def test_a_cycle_of_certain_losers_leaves_one_arm():
 
 def test_the_constant_of_the_theory():
     # α = 1, δ = 0.1, K = 10: C = (3·100/(1·0.1))^1 = 3000.
-    state = duels.policy(merge_dts, alpha=1.0, delta=0.1).start(10)
+    state = duels.policies.load_policy(merge_dts, alpha=1.0, delta=0.1).start(10)
     assert math.exp(state.log_c) == pytest.approx(3000)
     # α = 0.501 gives an exponent of 500: no float holds C, its logarithm is 500·ln(1.004·100/(0.002·0.1)).
-    state = duels.policy(merge_dts, alpha=0.501, delta=0.1).start(10)
+    state = duels.policies.load_policy(merge_dts, alpha=0.501, delta=0.1).start(10)
     assert state.log_c == pytest.approx(500 * math.log(1.004 * 100 / (0.002 * 0.1)))
     assert state.inverse == 0.0

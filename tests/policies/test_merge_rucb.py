@@ -12,11 +12,11 @@ from duels import theory
 from duels.engine import loop
 from duels.policies import merge_rucb
 
-MERGE_RUCB = duels.policy(importlib.import_module("duels.policies.merge_rucb"))
+MERGE_RUCB = duels.policies.load_policy(importlib.import_module("duels.policies.merge_rucb"))
 
 
 def told(answers, arms=3, **parameters):
-    chosen = duels.policy(MERGE_RUCB, **parameters)
+    chosen = duels.policies.load_policy(MERGE_RUCB, **parameters)
     state = chosen.start(arms, 1000)
     merge_rucb.select(state, chosen.params, 1, np.random.default_rng(0))
     for t, (i, j, won) in enumerate(answers, 1):
@@ -29,7 +29,7 @@ def test_c_by_hand():
     state = MERGE_RUCB.start(3, 1000)
     assert state.c == pytest.approx(2297.7, rel=1e-4)
     assert state.log_c == pytest.approx(theory.log_c(0.01, 3, 1.01))
-    late = duels.policy(MERGE_RUCB, alpha=0.51)
+    late = duels.policies.load_policy(MERGE_RUCB, alpha=0.51)
     state = late.start(64, 1000)
     assert state.c == math.inf  # about 10^366
     assert merge_rucb.limit(state, late.params, 10**15) == 0.51 * theory.log_c(0.01, 64, 0.51)
@@ -107,7 +107,7 @@ def test_batches_stay_a_partition(arms):
     """On P_ij by a ladder with steep steps, to the end: sizes between 1 and 3p/2, every remaining arm in one batch."""
     rank = np.arange(arms)
     matrix = frozen(np.where(rank[:, None] < rank, 0.95, 0.05) + 0.45 * np.eye(arms))
-    chosen = duels.policy(MERGE_RUCB, alpha=1.5, delta=0.9)
+    chosen = duels.policies.load_policy(MERGE_RUCB, alpha=1.5, delta=0.9)
     play = loop.ready(chosen, arms, 10**6, matrix)
     state, tally = chosen.start(arms, 10**6), loop.new_tally(arms)
     coin, luck = loop.streams(0, 0)

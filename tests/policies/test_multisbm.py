@@ -7,7 +7,7 @@ import numpy as np
 
 import duels
 
-multisbm = duels.policy(importlib.import_module("duels.policies.multisbm"))
+multisbm = duels.policies.load_policy(importlib.import_module("duels.policies.multisbm"))
 
 
 def test_the_index_by_hand():

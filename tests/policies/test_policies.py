@@ -11,17 +11,17 @@ import pytest
 import duels
 from duels.engine import loop
 from duels.errors import InvalidInput, PolicyError, UnknownName
-from duels.policies import BUILT_IN, display_name, policy, rucb, savage
+from duels.policies import BUILT_IN, display_name, load_policy, rucb, savage
 
 
 def test_names_carry_parameters():
-    assert str(duels.policy("rucb")) == "rucb"
-    assert str(duels.policy("rucb:alpha=0.51")) == "rucb"
-    assert str(duels.policy("rucb", alpha=0.6)) == "rucb:alpha=0.6"
-    assert str(duels.policy("savage:sampling=least,delta=0.05")) == "savage:delta=0.05,sampling=least"
-    assert duels.policy(duels.policy("btm", gamma=3), gamma=2).params.gamma == 2
-    assert policy("rucb").needs_horizon is False
-    assert all(policy(name).needs_horizon for name in ("savage", "btm", "interleaved_filter"))
+    assert str(duels.policies.load_policy("rucb")) == "rucb"
+    assert str(duels.policies.load_policy("rucb:alpha=0.51")) == "rucb"
+    assert str(duels.policies.load_policy("rucb", alpha=0.6)) == "rucb:alpha=0.6"
+    assert str(duels.policies.load_policy("savage:sampling=least,delta=0.05")) == "savage:delta=0.05,sampling=least"
+    assert duels.policies.load_policy(duels.policies.load_policy("btm", gamma=3), gamma=2).params.gamma == 2
+    assert load_policy("rucb").needs_horizon is False
+    assert all(load_policy(name).needs_horizon for name in ("savage", "btm", "interleaved_filter"))
 
 
 def test_names_as_papers_print_them():
@@ -44,9 +44,9 @@ def test_names_as_papers_print_them():
 def test_a_display_name_is_not_part_of_the_code(monkeypatch):
     """Studies and experiments store the hash of their policy's code: a new name must not change it."""
     for name in ("rucb", "doubling"):
-        before = loop.code_of(policy(name))
-        monkeypatch.setattr(policy(name).module, "NAME", "Other")
-        assert loop.code_of(policy(name)) == before
+        before = loop.code_of(load_policy(name))
+        monkeypatch.setattr(load_policy(name).module, "NAME", "Other")
+        assert loop.code_of(load_policy(name)) == before
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_display_name_is_not_part_of_the_code(monkeypatch):
 )
 def test_bad_names_and_parameters(spec, message):
     with pytest.raises(InvalidInput) as caught:
-        policy(spec)
+        load_policy(spec)
     assert message in str(caught.value)
 
 
@@ -122,22 +122,26 @@ BAD = [
 @pytest.mark.parametrize(("name", "parameter", "value", "message"), BAD)
 def test_bad_parameters(name, parameter, value, message):
     with pytest.raises(InvalidInput) as caught:
-        policy(name, **{parameter: value})
+        load_policy(name, **{parameter: value})
     assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_recommendation_before_the_first_step_favors_nobody(name):
-    chosen = policy(name)
+    chosen = load_policy(name)
     state = chosen.start(4, 1000)
     assert {int(chosen.module.recommend(state, np.random.default_rng(s))) for s in range(100)} == {0, 1, 2, 3}
 
 
 def test_policies_can_be_pickled(tmp_path):
     (tmp_path / "mine.py").write_text(
-        Path(policy("random").module.__file__).read_text().replace(".kernels", "duels.policies.kernels")
+        Path(load_policy("random").module.__file__).read_text().replace(".kernels", "duels.policies.kernels")
     )
-    for chosen in (policy("rucb:alpha=0.7"), policy(str(tmp_path / "mine.py")), policy(savage, delta=0.2)):
+    for chosen in (
+        load_policy("rucb:alpha=0.7"),
+        load_policy(str(tmp_path / "mine.py")),
+        load_policy(savage, delta=0.2),
+    ):
         back = pickle.loads(pickle.dumps(chosen))
         assert str(back) == str(chosen)
         assert back.params == tuple(chosen.params)
@@ -145,9 +149,9 @@ def test_policies_can_be_pickled(tmp_path):
 
 def test_a_file_called_like_a_built_in_policy_keeps_its_own_name(tmp_path):
     (tmp_path / "rucb.py").write_text(
-        Path(policy("random").module.__file__).read_text().replace(".kernels", "duels.policies.kernels")
+        Path(load_policy("random").module.__file__).read_text().replace(".kernels", "duels.policies.kernels")
     )
-    assert str(policy(str(tmp_path / "rucb.py"))) == "rucb.py"
+    assert str(load_policy(str(tmp_path / "rucb.py"))) == "rucb.py"
 
 
 def test_kernels_must_take_the_contracts_arguments():
@@ -155,25 +159,25 @@ def test_kernels_must_take_the_contracts_arguments():
     with pytest.raises(
         InvalidInput, match=r"select of policy .* takes \(state, t\), expected \(state, params, t, rng\)"
     ):
-        policy(SimpleNamespace(**parts | {"select": lambda state, t: (0, 1)}))
+        load_policy(SimpleNamespace(**parts | {"select": lambda state, t: (0, 1)}))
     with pytest.raises(InvalidInput, match="is not a NamedTuple"):
-        policy(SimpleNamespace(**parts | {"Params": object}))
-    broken = policy(SimpleNamespace(**parts | {"init": lambda arms, horizon, params: rucb.State(wrok=1)}))
+        load_policy(SimpleNamespace(**parts | {"Params": object}))
+    broken = load_policy(SimpleNamespace(**parts | {"init": lambda arms, horizon, params: rucb.State(wrok=1)}))
     with pytest.raises(PolicyError, match=r"init of policy .* failed: TypeError"):
         broken.start(3)
 
 
 def test_a_horizon_is_demanded():
     with pytest.raises(InvalidInput, match="policy savage needs a horizon"):
-        policy("savage").start(4)
-    policy("rucb").start(4)
+        load_policy("savage").start(4)
+    load_policy("rucb").start(4)
 
 
 def test_a_module_must_obey_the_contract():
     with pytest.raises(InvalidInput, match="has no Params, init, select, update, recommend"):
-        policy(math)
+        load_policy(math)
     with pytest.raises(UnknownName, match="Known: verdict, rucb"):
-        policy("zzz")
+        load_policy("zzz")
 
 
 def test_every_module_has_a_file_of_tests():

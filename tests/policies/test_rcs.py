@@ -8,7 +8,7 @@ from scipy import special
 import duels
 from duels.policies import rcs
 
-RCS = duels.policy(rcs)
+RCS = duels.policies.load_policy(rcs)
 
 
 def test_by_hand():
@@ -35,7 +35,7 @@ def test_without_a_sampled_winner_one_of_the_pool_is_champion():
     # 0 beat 1 in 40 of 40: z_10 = 10 > 0.51 ln 41 = 1.9, so arm 1 is not a potential champion, though never champion
     # so far. The others' matches are even: with no winner, the default crowns arm 1, `pool` never does.
     for fallback, expected in (("crowned", {0, 1, 2, 3}), ("pool", {0, 2, 3})):
-        policy = duels.policy(rcs, fallback=fallback)
+        policy = duels.policies.load_policy(rcs, fallback=fallback)
         state = state_after(policy, 4, [(0, 1, 1.0)] * 40)
         state.crowned[:] = [5, 0, 5, 5]
         assert {i for i, _ in sampling.chosen_pairs(policy, state, 41, 500, seed=1)} == expected

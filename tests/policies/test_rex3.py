@@ -8,7 +8,7 @@ import pytest
 
 import duels
 
-rex3 = duels.policy(importlib.import_module("duels.policies.rex3"))
+rex3 = duels.policies.load_policy(importlib.import_module("duels.policies.rex3"))
 
 
 class Listing:
@@ -32,7 +32,7 @@ class Listing:
 
 @pytest.mark.parametrize("gamma", [0.0, 0.3])
 def test_same_weights_as_the_listing(gamma):
-    chosen = duels.policy(rex3, gamma=gamma)
+    chosen = duels.policies.load_policy(rex3, gamma=gamma)
     rng = np.random.default_rng(0)
     state, listing = chosen.start(5), Listing(5, gamma)
     for t in range(1, 2000):
@@ -47,7 +47,7 @@ def test_same_weights_as_the_listing(gamma):
 
 def test_one_step_by_hand():
     # K = 3, γ = 0.3, all weights 1: p = ⅓ each. Arm 0 beats arm 2: the exponent is 0.3/3 · 1/(2·⅓) = 0.15.
-    chosen = duels.policy(rex3, gamma=0.3)
+    chosen = duels.policies.load_policy(rex3, gamma=0.3)
     state = chosen.start(3)
     chosen.module.update(state, chosen.params, 1, 0, 2, 1.0)
     assert state.log.tolist() == pytest.approx([0.15, 0.0, -0.15])
@@ -69,7 +69,7 @@ def chi_square(state, chosen, t, expected, draws=40_000):
 
 def test_both_arms_are_drawn_from_p():
     # 9 cells, 8 degrees of freedom: chi-square exceeds 43 once in 10⁶.
-    chosen = duels.policy(rex3, gamma=0.3)
+    chosen = duels.policies.load_policy(rex3, gamma=0.3)
     state = chosen.start(3)
     for t, (i, j) in enumerate([(0, 1), (0, 2), (1, 2), (0, 1)], 1):
         chosen.module.update(state, chosen.params, t, i, j, 1.0)
@@ -84,7 +84,7 @@ def test_both_arms_are_drawn_from_p():
 
 
 def test_weights_neither_overflow_nor_vanish_for_good():
-    chosen = duels.policy(rex3, gamma=0.5)
+    chosen = duels.policies.load_policy(rex3, gamma=0.5)
     state = chosen.start(2)
     for t in range(1, 6000):
         chosen.module.update(state, chosen.params, t, 0, 1, 1.0)

@@ -12,7 +12,7 @@ import duels
 from duels.policies import rmed1
 from duels.policies.kernels import FOREVER
 
-RMED1 = duels.policy(importlib.import_module("duels.policies.rmed1"))
+RMED1 = duels.policies.load_policy(importlib.import_module("duels.policies.rmed1"))
 
 
 # 0 beat 1 in 2 of 2 and 2 in 3 of 4; 1 and 2 are level at 1 : 1.

@@ -11,7 +11,7 @@ import duels
 from duels.policies import rmed2
 from duels.policies.kernels import FOREVER
 
-RMED2 = duels.policy(importlib.import_module("duels.policies.rmed2"))
+RMED2 = duels.policies.load_policy(importlib.import_module("duels.policies.rmed2"))
 
 
 # 0 beat 1 in 3 of 4 and 2 in 2 of 4 … and 2 beat 1 in 4 of 4.

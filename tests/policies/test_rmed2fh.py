@@ -10,7 +10,7 @@ from policies.test_rmed2 import BY_HAND
 import duels
 from duels.policies import rmed2fh
 
-RMED2FH = duels.policy(importlib.import_module("duels.policies.rmed2fh"))
+RMED2FH = duels.policies.load_policy(importlib.import_module("duels.policies.rmed2fh"))
 
 
 def test_initial_phase_and_targets_by_hand():

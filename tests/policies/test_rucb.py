@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from histories import choices, told
 
-from duels.policies import policy, rucb
+from duels.policies import load_policy, rucb
 from duels.policies.kernels import FOREVER
 from duels.policies.rucb import first_time
 
@@ -132,4 +132,4 @@ def test_first_time_needs_its_correction():
 
 def test_alpha_up_to_a_half_is_warned_of():
     with pytest.warns(UserWarning, match=r"alpha = 0.5: its regret bounds need alpha > 0\.5"):
-        policy("rucb:alpha=0.5")
+        load_policy("rucb:alpha=0.5")

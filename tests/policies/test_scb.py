@@ -8,8 +8,10 @@ from histories import FIVE
 import duels
 from duels.engine import loop
 
-scb = duels.policy(importlib.import_module("duels.policies.scb"))
-careful = duels.policy(scb, factor=1.0, first=4, test="hoeffding")  # with a bound on the chance of error for all pairs
+scb = duels.policies.load_policy(importlib.import_module("duels.policies.scb"))
+careful = duels.policies.load_policy(
+    scb, factor=1.0, first=4, test="hoeffding"
+)  # with a bound on the chance of error for all pairs
 
 
 def test_arms_leave_by_hand():

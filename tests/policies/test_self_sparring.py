@@ -7,7 +7,7 @@ from histories import state_after
 import duels
 from duels.policies import self_sparring
 
-SELF_SPARRING = duels.policy(self_sparring)
+SELF_SPARRING = duels.policies.load_policy(self_sparring)
 
 
 def test_by_hand():

@@ -7,7 +7,7 @@ import numpy as np
 
 import duels
 
-sparring = duels.policy(importlib.import_module("duels.policies.sparring"))
+sparring = duels.policies.load_policy(importlib.import_module("duels.policies.sparring"))
 
 
 def test_the_index_by_hand():

@@ -9,7 +9,7 @@ from histories import choices, told
 import duels
 from duels.policies import evidence, verdict
 
-VERDICT = duels.policy(verdict)
+VERDICT = duels.policies.load_policy(verdict)
 
 
 CERTAIN = 14  # wins in a row: with three arms or more a pair is certain at M = 41
@@ -154,11 +154,14 @@ def test_the_winner_is_recommended_though_another_met_more():
 
 def test_a_study_sets_its_goal():
     assert str(VERDICT.with_goal(0.9, 0.02)) == "verdict:confidence=0.9,margin=0.02"
-    assert str(duels.policy("verdict:margin=0.1").with_goal(0.9, 0.02)) == "verdict:confidence=0.9,margin=0.1"
+    assert (
+        str(duels.policies.load_policy("verdict:margin=0.1").with_goal(0.9, 0.02))
+        == "verdict:confidence=0.9,margin=0.1"
+    )
     assert VERDICT.with_goal(0.9, 0.02).asks_for(0.9, 0.02)
     assert not VERDICT.asks_for(0.9, 0.0)
-    assert not duels.policy("rucb").with_goal(0.95, 0.0).asks_for(0.95, 0.0)
-    assert str(duels.policy("rucb").with_goal(0.9, 0.02)) == "rucb"
+    assert not duels.policies.load_policy("rucb").with_goal(0.95, 0.0).asks_for(0.95, 0.0)
+    assert str(duels.policies.load_policy("rucb").with_goal(0.9, 0.02)) == "rucb"
 
 
 def test_it_never_meets_itself():

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 import duels
 
-versatile_db = duels.policy(importlib.import_module("duels.policies.versatile_db"))
+versatile_db = duels.policies.load_policy(importlib.import_module("duels.policies.versatile_db"))
 select, update = versatile_db.module.select, versatile_db.module.update
 
 

@@ -9,8 +9,8 @@ from duels.engine import loop
 from duels.policies import winner_stays
 from duels.policies.kernels import FOREVER
 
-WEAK = duels.policy(importlib.import_module("duels.policies.winner_stays"))
-STRONG = duels.policy(WEAK, variant="strong")
+WEAK = duels.policies.load_policy(importlib.import_module("duels.policies.winner_stays"))
+STRONG = duels.policies.load_policy(WEAK, variant="strong")
 
 
 def test_a_round_by_hand():
@@ -68,7 +68,7 @@ def test_weak_regret_stops_growing():
 
     Each of the 20 runs has a few hundred in the first half and, as a rule, none in the second.
     """
-    matrix = duels.problem("arithmetic-8").array
+    matrix = duels.load_problem("arithmetic-8").array
     horizon = 20_000
     play = loop.ready(WEAK, len(matrix), horizon, matrix)
     first, second = 0.0, 0.0

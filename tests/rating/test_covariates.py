@@ -33,8 +33,8 @@ ROWS = simulated(4000, effect=2.0, strength=np.array([-0.2, 0, 0.05, 0.15]), see
 
 def test_length_is_taken_out():
     """Long outputs win, although their arms are weaker: ratings reverse. An error of θ is about 0.06; 5 are allowed."""
-    plain = duels.ratings(ROWS, scale="logit")
-    controlled = duels.ratings(ROWS, scale="logit", covariates=[("len_a", "len_b")])
+    plain = duels.rate(ROWS, scale="logit")
+    controlled = duels.rate(ROWS, scale="logit", covariates=[("len_a", "len_b")])
     assert plain["arm"].to_list() == ["p", "q", "r", "s"]
     found = dict(controlled["arm", "rating"].rows())
     assert_allclose([found[arm] for arm in ARMS], [-0.2, 0, 0.05, 0.15], atol=0.3)
@@ -78,7 +78,7 @@ def test_swapping_all_sides_changes_nothing():
         {"left": r["right"], "right": r["left"], "winner": swap[r["winner"]], "len_a": r["len_b"], "len_b": r["len_a"]}
         for r in ROWS
     ]
-    one, other = (duels.ratings(rows, covariates=[("len_a", "len_b")]) for rows in (ROWS, swapped))
+    one, other = (duels.rate(rows, covariates=[("len_a", "len_b")]) for rows in (ROWS, swapped))
     assert_allclose(one["rating"], other["rating"], atol=1e-6)
     assert one["arm"].equals(other["arm"])
 
@@ -95,14 +95,14 @@ def test_features_by_hand():
 
 def test_a_useless_covariate_changes_nothing():
     rows = [{**row, "zero": 0.0} for row in ROWS[:300]]
-    assert_allclose(duels.ratings(rows, covariates=["zero"])["rating"], duels.ratings(rows)["rating"], atol=1e-6)
+    assert_allclose(duels.rate(rows, covariates=["zero"])["rating"], duels.rate(rows)["rating"], atol=1e-6)
 
 
 def test_the_bootstrap_of_covariates():
     """Both intervals estimate the same: their lengths differ by less than a third with 200 rounds (over 5 errors)."""
     rows = ROWS[:600]
     one, other = (
-        duels.ratings(rows, scale="logit", covariates=[("len_a", "len_b")], interval=kind, rounds=200)
+        duels.rate(rows, scale="logit", covariates=[("len_a", "len_b")], interval=kind, rounds=200)
         for kind in ("sandwich", "bootstrap")
     )
     assert_allclose(one["upper"] - one["lower"], other["upper"] - other["lower"], rtol=1 / 3)
@@ -122,4 +122,4 @@ def test_cells_that_are_not_numbers(changed, said):
     if changed["len_a"] == "long":
         rows = [{**row, "len_a": "long"} for row in rows]
     with pytest.raises(duels.InvalidInput, match=re.escape(said)):
-        duels.ratings(rows, covariates=[("len_a", "len_b")])
+        duels.rate(rows, covariates=[("len_a", "len_b")])

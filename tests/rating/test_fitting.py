@@ -349,7 +349,7 @@ def test_counts_that_are_too_uneven_are_refused(arms):
     wins, ties = uneven(np.random.default_rng(2), arms, digits=16)
     tally = Tally(tuple(map(str, range(arms))), wins, ties, np.ones(arms, dtype=bool), arms)
     with pytest.raises(duels.InvalidInput, match=r"counts of the.* pairs are so uneven"):
-        duels.ratings(tally)
+        duels.rate(tally)
 
 
 @pytest.mark.parametrize("digits", [8, 10, 12, 14])
@@ -362,8 +362,8 @@ def test_counts_that_lean_to_one_side_are_fitted(digits, ties):
     tally = Tally(tuple("abcd"), wins, tied, np.ones(4, dtype=bool), 4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there are few of some
-        assert duels.ratings(tally)["arm"][0] == "a"
+        assert duels.rate(tally)["arm"][0] == "a"
         wins[1, 0], wins[2, 1], wins[3, 0], wins[0, 3] = 1, 2, 1, 1
-        known = dict(duels.ratings(tally._replace(wins=wins)).select("arm", "rating").iter_rows())
+        known = dict(duels.rate(tally._replace(wins=wins)).select("arm", "rating").iter_rows())
     # Without ties, no pairs form a ring, and the difference is that of the pair's own odds.
     assert known["a"] - known["b"] == pytest.approx(400 * digits, abs=150 if ties else 1e-5)

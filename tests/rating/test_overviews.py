@@ -34,7 +34,7 @@ def arena(seed=1, n=3000, strength=(0.9, 0.6, 0.3, 0.0)):
 
 def test_predicted_win_rates_are_those_of_the_fit():
     frame = arena()
-    table, rated = win_rates(frame), duels.ratings(frame, scale="logit", cluster=None)
+    table, rated = win_rates(frame), duels.rate(frame, scale="logit", cluster=None)
     strength = dict(rated["arm", "rating"].rows())
     assert table["arm"].unique(maintain_order=True).to_list() == rated["arm"].to_list()
     assert len(table) == 12
@@ -61,24 +61,24 @@ def test_pairs_that_never_met_have_a_prediction_and_no_share():
 
 def test_ranks_by_the_rule_of_lmarena():
     frame = arena(n=600)
-    ours, theirs = duels.ratings(frame), duels.ratings(frame, ranks="lmarena")
+    ours, theirs = duels.rate(frame), duels.rate(frame, ranks="lmarena")
     assert theirs.drop("rank").equals(ours.drop("rank"))
     rows = theirs.rows(named=True)
     expected = [1 + sum(other["lower"] > row["upper"] for other in rows) for row in rows]
     assert theirs["rank"].to_list() == expected
     assert expected != ours["rank"].to_list()
     with pytest.raises(UnknownName, match="unknown rule of ranks 'arena'"):
-        duels.ratings(frame, ranks="arena")
+        duels.rate(frame, ranks="arena")
 
 
 def test_ranks_overall_and_in_each_category():
     frame = arena()
     table = category_ranks(frame, ["language", "kind"], ranks="lmarena")
     assert table.columns == ["arm", "overall", "language = en", "pl", "code", "kind = en"]
-    overall = duels.ratings(frame, ranks="lmarena")
+    overall = duels.rate(frame, ranks="lmarena")
     assert table["arm", "overall"].rows() == overall["arm", "rank"].rows()
     for column in ("language", "kind"):
-        for (value,), part in duels.ratings(frame, by=column, ranks="lmarena").group_by(column):
+        for (value,), part in duels.rate(frame, by=column, ranks="lmarena").group_by(column):
             name = value if value in table.columns else f"{column} = {value}"
             assert dict(table["arm", name].rows()) == dict(part["arm", "rank"].rows())
     newcomer = pl.concat([frame, frame.head(5).with_columns(model_a=pl.lit("new"), model_b=pl.lit("ada"), kind=None)])
@@ -97,10 +97,10 @@ def test_the_scale_does_not_move_when_arms_join():
     assert table.filter(arm="dora")["rating"].to_list() == [1000, 1000]
     moved = np.diff(table.filter(arm="bert").sort("period")["rating"].to_list())[0]
     assert abs(moved) < 40
-    free = duels.ratings(late)["arm", "rating"], duels.ratings(early)["arm", "rating"]
+    free = duels.rate(late)["arm", "rating"], duels.rate(early)["arm", "rating"]
     assert dict(free[0].rows())["bert"] - dict(free[1].rows())["bert"] < -40
     for (period,), part in table.group_by("period"):
-        alone = duels.ratings(early if period.month == 7 else late, anchor="dora")
+        alone = duels.rate(early if period.month == 7 else late, anchor="dora")
         assert dict(part["arm", "lower"].rows()) == pytest.approx(dict(alone["arm", "lower"].rows()))
 
 
@@ -130,7 +130,7 @@ def test_on_the_command_line(tmp_path):
         return json.loads(done.stdout) if code == 0 else done.stderr
 
     path = tmp_path / "arena.parquet"
-    assert [row["rank"] for row in rows("--ranks", "lmarena")] == duels.ratings(path, ranks="lmarena")["rank"].to_list()
+    assert [row["rank"] for row in rows("--ranks", "lmarena")] == duels.rate(path, ranks="lmarena")["rank"].to_list()
     assert rows("--category", "language", "--category", "kind") == category_ranks(path, ["language", "kind"]).to_dicts()
     over_time = rows("--every", "month", "--anchor", "dora", "--out", "time.png")
     assert [row["rating"] for row in over_time] == pytest.approx(

@@ -27,7 +27,7 @@ def by_arm(table, column="rating"):
 
 
 def test_the_table():
-    table = duels.ratings(VOTES)
+    table = duels.rate(VOTES)
     assert table.columns == COLUMNS
     assert table["arm"].to_list() == list("aecbd")
     assert table["rank"].to_list() == [1, 2, 3, 4, 5]
@@ -39,23 +39,23 @@ def test_the_table():
 
 
 def test_scales_and_anchors():
-    assert_allclose(by_arm(duels.ratings(VOTES, scale="logit")), THETA, atol=1e-9)
-    assert_allclose(by_arm(duels.ratings(VOTES, scale="probability")), expit(THETA), atol=1e-9)
+    assert_allclose(by_arm(duels.rate(VOTES, scale="logit")), THETA, atol=1e-9)
+    assert_allclose(by_arm(duels.rate(VOTES, scale="probability")), expit(THETA), atol=1e-9)
     below_d = THETA - THETA[3]
-    assert_allclose(by_arm(duels.ratings(VOTES, anchor="d")), 1000 + POINTS * below_d, atol=1e-6)
-    anchored = duels.ratings(VOTES, anchor=("d", 1200))
+    assert_allclose(by_arm(duels.rate(VOTES, anchor="d")), 1000 + POINTS * below_d, atol=1e-6)
+    anchored = duels.rate(VOTES, anchor=("d", 1200))
     assert_allclose(by_arm(anchored), 1200 + POINTS * below_d, atol=1e-6)
     assert anchored.row(4)[:4] == ("d", 1200.0, 1200.0, 1200.0)
-    assert_allclose(by_arm(duels.ratings(VOTES, anchor="d", scale="probability")), expit(below_d), atol=1e-9)
-    assert_allclose(by_arm(duels.ratings(VOTES, anchor=("d", 2), scale="logit")), 2 + below_d, atol=1e-9)
+    assert_allclose(by_arm(duels.rate(VOTES, anchor="d", scale="probability")), expit(below_d), atol=1e-9)
+    assert_allclose(by_arm(duels.rate(VOTES, anchor=("d", 2), scale="logit")), 2 + below_d, atol=1e-9)
 
 
 def test_limits_are_on_the_scale_of_the_ratings():
-    logits, elos, chances = (duels.ratings(VOTES, scale=scale) for scale in ("logit", "elo", "probability"))
+    logits, elos, chances = (duels.rate(VOTES, scale=scale) for scale in ("logit", "elo", "probability"))
     for column in ("lower", "upper"):
         assert_allclose(elos[column], 1000 + POINTS * logits[column].to_numpy())
         assert_allclose(chances[column], expit(logits[column].to_numpy()))
-    narrow = duels.ratings(VOTES, scale="logit", confidence=0.5)
+    narrow = duels.rate(VOTES, scale="logit", confidence=0.5)
     ratio = (narrow["upper"] - narrow["rating"]) / (logits["upper"] - logits["rating"])
     assert_allclose(ratio, normal_quantile(0.5) / normal_quantile(0.95))
 
@@ -64,7 +64,7 @@ def test_two_arms_by_hand():
     """12 wins, 4 losses, 4 ties: half of logit 0.7 each way. The error of the difference is √3.2 / 4.2, see
     test_fitting; of each arm, half of that. 2 · 0.3496 > 1.96 · 0.4259 / … so that both ranks are known."""
     votes = [("x", "y", "left")] * 12 + [("x", "y", "right")] * 4 + [("x", "y", "tie")] * 4
-    table = duels.ratings(votes, scale="logit")
+    table = duels.rate(votes, scale="logit")
     half, error = np.log(7 / 3) / 2, np.sqrt(3.2) / 4.2 / 2
     assert_allclose(table["rating"], [half, -half], atol=1e-9)
     assert_allclose(table["upper"] - table["rating"], [1.959964 * error] * 2, atol=1e-6)
@@ -82,12 +82,12 @@ def test_ranges_of_ranks_are_those_of_differences():
     ]
     wins, ties = tables(5, *rows)
     tally = as_tally(NAMES, wins, ties)
-    table = duels.ratings(tally, scale="logit")
+    table = duels.rate(tally, scale="logit")
     z = normal_quantile(1 - 0.05 / 4)
     assert_allclose(z, 2.497705, atol=1e-6)  # of 1 − 0.05/8
     above = {}
     for anchor in NAMES:  # relative to the anchor, an interval is that of a difference
-        own = duels.ratings(tally, scale="logit", anchor=anchor, confidence=1 - 0.05 / 4)
+        own = duels.rate(tally, scale="logit", anchor=anchor, confidence=1 - 0.05 / 4)
         above[anchor] = set(own.filter(pl.col("lower") > 0)["arm"])
     assert 4 < sum(map(len, above.values())) < 10
     for arm, best, worst in table["arm", "best_rank", "worst_rank"].rows():
@@ -96,7 +96,7 @@ def test_ranges_of_ranks_are_those_of_differences():
 
 
 def test_equal_arms_share_a_rank():
-    table = duels.ratings(
+    table = duels.rate(
         [("x", "y", "tie"), ("z", "x", "left"), ("z", "y", "left"), ("x", "z", "left"), ("y", "z", "left")]
     )
     assert table["rank"].to_list() == [1, 1, 1]
@@ -105,14 +105,14 @@ def test_equal_arms_share_a_rank():
 
 def test_sources(tmp_path):
     wins, ties = tables(5, *((NAMES.index(a), NAMES.index(b), *counts) for a, b, *counts in TABLE))
-    expected = duels.ratings(VOTES)
-    assert duels.ratings(as_tally(NAMES, wins, ties)).equals(expected)
+    expected = duels.rate(VOTES)
+    assert duels.rate(as_tally(NAMES, wins, ties)).equals(expected)
     (tmp_path / "votes.csv").write_text("left,right,winner\n" + "".join(f"{','.join(vote)}\n" for vote in VOTES))
-    assert duels.ratings(tmp_path / "votes.csv").equals(expected)
-    assert duels.ratings(duels.read_votes(VOTES)).equals(expected)
+    assert duels.rate(tmp_path / "votes.csv").equals(expected)
+    assert duels.rate(duels.read_votes(VOTES)).equals(expected)
     study = duels.create_study(list(NAMES), storage=f"sqlite:///{tmp_path}/studies.db")
     study.import_votes(VOTES)
-    assert duels.ratings(study).equals(expected)
+    assert duels.rate(study).equals(expected)
 
 
 def test_both_bad_is_a_tie_and_sides_do_not_matter():
@@ -120,9 +120,7 @@ def test_both_bad_is_a_tie_and_sides_do_not_matter():
         (right, left, {"left": "right", "right": "left"}.get(winner, "both_bad")) for left, right, winner in VOTES
     ]
     for model in ("bradley-terry", "rao-kupper"):
-        assert_allclose(
-            by_arm(duels.ratings(swapped, model=model)), by_arm(duels.ratings(VOTES, model=model)), atol=1e-6
-        )
+        assert_allclose(by_arm(duels.rate(swapped, model=model)), by_arm(duels.rate(VOTES, model=model)), atol=1e-6)
 
 
 def test_arms_without_limits():
@@ -134,7 +132,7 @@ def test_arms_without_limits():
         "finite ratings, every arm was given half a win and half a loss against an average arm"
     )
     with pytest.warns(UserWarning, match=re.escape(said)) as caught:
-        table = duels.ratings(votes)
+        table = duels.rate(votes)
     assert caught[0].filename == __file__
     rows = {row["arm"]: row for row in table.to_dicts()}
     infinite = {arm: (row["lower"] == -np.inf, row["upper"] == np.inf) for arm, row in rows.items()}
@@ -152,24 +150,24 @@ def test_arms_without_limits():
     assert rows["p"]["best_rank"] == 1
     assert rows["p"]["worst_rank"] == 6
     with pytest.warns(UserWarning, match="half a win"):
-        chances = duels.ratings(votes, scale="probability")
+        chances = duels.rate(votes, scale="probability")
     assert chances.filter(pl.col("arm") == "p")["lower", "upper"].row(0) == (0, 1)
 
 
 def test_many_arms_without_limits_are_summarized():
     with pytest.warns(UserWarning, match="of a, b, c and 1 more from below"):
-        duels.ratings([("z", arm, "left") for arm in "abcd"] + [("z", "y", "tie")])
+        duels.rate([("z", arm, "left") for arm in "abcd"] + [("z", "y", "tie")])
 
 
 def test_only_ties():
     with pytest.warns(UserWarning, match="from either side"):
-        table = duels.ratings([("x", "y", "tie")] * 5, model="rao-kupper")
+        table = duels.rate([("x", "y", "tie")] * 5, model="rao-kupper")
     assert_allclose(table["rating"], 1000)
     assert table["rank"].to_list() == [1, 1]
 
 
 def test_the_bootstrap_has_a_seed():
-    one, same, other = (duels.ratings(VOTES * 5, interval="bootstrap", seed=seed) for seed in (1, 1, 2))
+    one, same, other = (duels.rate(VOTES * 5, interval="bootstrap", seed=seed) for seed in (1, 1, 2))
     assert one.equals(same)
     assert not one.equals(other)
     assert one["rating"].equals(other["rating"])
@@ -196,7 +194,7 @@ def test_the_bootstrap_has_a_seed():
 )
 def test_what_is_refused(options, said):
     with pytest.raises(duels.InvalidInput, match=re.escape(said)):
-        duels.ratings(VOTES, **options)
+        duels.rate(VOTES, **options)
 
 
 def test_counts_have_no_columns():
@@ -206,11 +204,11 @@ def test_counts_have_no_columns():
         ({"covariates": ["length"]}, "covariates needs single votes"),
     ):
         with pytest.raises(duels.InvalidInput, match=said):
-            duels.ratings(tally, **options)
+            duels.rate(tally, **options)
     with pytest.raises(duels.InvalidInput, match="the tally has 0 arms with duels, expected 2 to 5,000"):
-        duels.ratings(as_tally(["x", "y"], [[0, 0], [0, 0]]))
+        duels.rate(as_tally(["x", "y"], [[0, 0], [0, 0]]))
     with pytest.raises(duels.InvalidInput, match="has 0 arms with duels, expected 2"):
-        duels.ratings([])
+        duels.rate([])
 
 
 LANGUAGES = [
@@ -226,18 +224,18 @@ LANGUAGES = [
 
 
 def test_tables_by_a_column(tmp_path):
-    table = duels.ratings(LANGUAGES, by="language")
+    table = duels.rate(LANGUAGES, by="language")
     assert table.columns == ["language", *COLUMNS]
     assert table["language"].unique(maintain_order=True).to_list() == ["de", "en"]
     for language in ("de", "en"):
-        alone = duels.ratings([row for row in LANGUAGES if row["language"] == language])
+        alone = duels.rate([row for row in LANGUAGES if row["language"] == language])
         part = table.filter(pl.col("language") == language).drop("language")
         assert part["arm", "rank", "duels"].sort("arm").equals(alone["arm", "rank", "duels"].sort("arm"))
         assert_allclose(by_arm(part), by_arm(alone), atol=1e-6)
     with gzip.open(tmp_path / "votes.jsonl.gz", "wt") as file:
         file.writelines(json.dumps(row) + "\n" for row in LANGUAGES)
-    assert duels.ratings(tmp_path / "votes.jsonl.gz", by="language").equals(table)
-    assert duels.ratings(LANGUAGES, by="n.a")["n.a"].unique().sort().to_list() == list(range(7))
+    assert duels.rate(tmp_path / "votes.jsonl.gz", by="language").equals(table)
+    assert duels.rate(LANGUAGES, by="n.a")["n.a"].unique().sort().to_list() == list(range(7))
 
 
 @pytest.mark.parametrize("model", ["bradley-terry", "rao-kupper"])
@@ -245,9 +243,9 @@ def test_arms_that_only_tied_are_named(model):
     """Their intervals are those of the arms that they tied with, or have no width at all."""
     votes = [*VOTES, ("a", "level", "tie"), ("level", "a", "both_bad")]
     with pytest.warns(UserWarning, match="level only tied, and ties do not show by how much ratings may be off"):
-        duels.ratings(votes, model=model)
+        duels.rate(votes, model=model)
     with pytest.warns(UserWarning, match="x and y only tied, and ties"):
-        table = duels.ratings([("x", "y", "tie")] * 5)
+        table = duels.rate([("x", "y", "tie")] * 5)
     assert table["lower"].to_list() == table["upper"].to_list() == [1000.0, 1000.0]
 
 
@@ -256,19 +254,19 @@ TAGS = [["math"], ["code", "math", "code"], [], None, ["code", None]]
 
 def test_a_vote_counts_in_every_category_of_its_list(tmp_path):
     rows = [row | {"tags": TAGS[k % 5]} for k, row in enumerate(LANGUAGES)]
-    table = duels.ratings(rows, by="tags")
+    table = duels.rate(rows, by="tags")
     assert table["tags"].unique(maintain_order=True).to_list() == ["code", "math"]
     for tag in ("code", "math"):
-        alone = duels.ratings([row for row in rows if tag in (row["tags"] or [])])
+        alone = duels.rate([row for row in rows if tag in (row["tags"] or [])])
         part = table.filter(pl.col("tags") == tag).drop("tags")
         assert part["arm", "duels"].sort("arm").equals(alone["arm", "duels"].sort("arm"))
         assert_allclose(by_arm(part), by_arm(alone), atol=1e-6)
-    assert duels.ratings(pl.DataFrame(rows), by="tags").equals(table)
+    assert duels.rate(pl.DataFrame(rows), by="tags").equals(table)
     pl.DataFrame(rows).write_parquet(tmp_path / "votes.parquet")
-    read = duels.ratings(tmp_path / "votes.parquet", by="tags")
+    read = duels.rate(tmp_path / "votes.parquet", by="tags")
     assert read["tags", "arm", "duels"].sort("tags", "arm").equals(table["tags", "arm", "duels"].sort("tags", "arm"))
     with pytest.raises(duels.InvalidInput, match="column 'tags' is empty in all votes"):
-        duels.ratings([row | {"tags": []} for row in LANGUAGES], by="tags")
+        duels.rate([row | {"tags": []} for row in LANGUAGES], by="tags")
 
 
 def test_flags_are_categories():
@@ -277,35 +275,35 @@ def test_flags_are_categories():
         row | {"category_tag": {"math_v0.1": {"math": k % 2 == 0}, "criteria_v0.1": {"hard": k % 3 == 0, "real": True}}}
         for k, row in enumerate(LANGUAGES)
     ]
-    table = duels.ratings(rows, by="category_tag.criteria_v0.1")
+    table = duels.rate(rows, by="category_tag.criteria_v0.1")
     part = table.filter(pl.col("category_tag.criteria_v0.1") == "hard")
     assert part["duels"].sum() == 2 * len(rows[::3])
     assert table["category_tag.criteria_v0.1"].unique().sort().to_list() == ["hard", "real"]
-    math = duels.ratings(rows, by="category_tag.math_v0.1.math")
+    math = duels.rate(rows, by="category_tag.math_v0.1.math")
     assert math.filter(pl.col("category_tag.math_v0.1.math"))["duels"].sum() == 2 * len(rows[::2])
 
 
 def test_columns_must_have_been_read():
     with pytest.raises(duels.InvalidInput, match=re.escape("read it with read_votes(…, extra=['language'])")):
-        duels.ratings(duels.read_votes(LANGUAGES), by="language")
+        duels.rate(duels.read_votes(LANGUAGES), by="language")
     read = duels.read_votes(LANGUAGES, extra=["language"])
-    assert duels.ratings(read, by="language").equals(duels.ratings(LANGUAGES, by="language"))
-    with pytest.raises(duels.UnknownName, match="unknown column of the list 'langage'"):
-        duels.ratings(LANGUAGES, by="langage")
+    assert duels.rate(read, by="language").equals(duels.rate(LANGUAGES, by="language"))
+    with pytest.raises(duels.errors.UnknownName, match="unknown column of the list 'langage'"):
+        duels.rate(LANGUAGES, by="langage")
     with pytest.raises(duels.InvalidInput, match="column 'empty' is empty in all votes"):
-        duels.ratings([{**row, "empty": None} for row in LANGUAGES], by="empty")
+        duels.rate([{**row, "empty": None} for row in LANGUAGES], by="empty")
 
 
 def test_a_category_without_limits_is_named():
     votes = [*LANGUAGES, {"left": "a", "right": "b", "winner": "left", "language": "fr", "n": {}}]
     with pytest.warns(UserWarning, match="^language = fr: the votes do not limit"):
-        duels.ratings(votes, by="language")
+        duels.rate(votes, by="language")
 
 
 @pytest.mark.skipif(not CROWD.exists(), reason="the crowd's votes are not here")
 def test_gpt_4_is_first_in_the_crowds_votes():
     for options in ({}, {"model": "rao-kupper"}):
-        table = duels.ratings(CROWD, **options)
+        table = duels.rate(CROWD, **options)
         assert table.height == 59
         assert table["arm"][0] == "GPT 4"
 
@@ -315,7 +313,7 @@ def test_groups_that_did_not_meet_are_never_certain_of_their_order():
     wins = np.kron(np.eye(2, dtype=np.int64), np.full((30, 30), 500) - 500 * np.eye(30, dtype=np.int64))
     wins[0, 1:30], wins[1:30, 0] = 900, 100
     with pytest.warns(UserWarning, match="of arm 30, arm 31, arm 32 and 27 more from either side"):
-        table = duels.ratings(as_tally([f"arm {k}" for k in range(60)], wins))
+        table = duels.rate(as_tally([f"arm {k}" for k in range(60)], wins))
     ranks = {arm: tuple(ranks) for arm, *ranks in table["arm", "best_rank", "worst_rank"].rows()}
     assert ranks.pop("arm 0") == (1, 31)
     assert {ranks[f"arm {k}"] for k in range(1, 30)} == {(2, 60)}
@@ -327,9 +325,9 @@ def test_columns_with_too_many_values_are_refused():
     with pytest.raises(
         InvalidInput, match=r"column 'id' has 1,001 different values, such as 'vote 0': expected at most"
     ):
-        duels.ratings(rows, by="id")
+        duels.rate(rows, by="id")
     with pytest.raises(InvalidInput, match=r"column 'meta' has 1,001 different values"):
-        duels.ratings(rows, by="meta")
+        duels.rate(rows, by="meta")
     for by in (["id"], ("id", "meta"), 3):
         with pytest.raises(InvalidInput, match="expected the name of one column, such as 'language'"):
-            duels.ratings(rows, by=by)
+            duels.rate(rows, by=by)

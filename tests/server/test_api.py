@@ -9,14 +9,14 @@ from urllib.parse import quote
 import pytest
 import sqlalchemy as sa
 
-from duels.policies import policy
+from duels.policies import load_policy
 from duels.server.api import items
 from duels.server.keys import make_key
 from duels.server.pair_details import list_details
 from duels.storage.tables import events
 from duels.study import create
 from duels.study.create import NO_MARGIN
-from duels.votes import readers
+from duels.votes import read_votes
 
 ERROR = {"error"}
 
@@ -49,7 +49,7 @@ def test_a_new_study_says_what_may_keep_it_from_ending(admin):
     body = {"name": "s", "arms": ["a", "b"], "policy": "scb"}
     found = admin.post("/api/studies", json=body).json()["notices"]
     assert found == {
-        "policy": f"study 's' may never end with the policy scb: {policy('scb').live}",
+        "policy": f"study 's' may never end with the policy scb: {load_policy('scb').live}",
         "margin": NO_MARGIN,
     }
     again = admin.post("/api/studies", json=body | {"load_if_exists": True}).json()
@@ -416,4 +416,4 @@ def test_exports(admin, study):
     admin.post(f"{study}/import", content="left,right,winner\nbm25,dense,left\ndense,hybrid,tie\n")
     sent = admin.get(f"{study}/export", params={"format": "parquet"})
     assert sent.headers["content-type"] == "application/vnd.apache.parquet"
-    assert [vote[:3] for vote in readers(sent.content)] == [("bm25", "dense", "left"), ("dense", "hybrid", "tie")]
+    assert [vote[:3] for vote in read_votes(sent.content)] == [("bm25", "dense", "left"), ("dense", "hybrid", "tie")]

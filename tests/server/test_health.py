@@ -210,10 +210,10 @@ def test_a_study_of_the_old_file_never_writes_to_another_of_its_number(tmp_path)
     shutil.move(tmp_path / "new.db", file)
     time.sleep(1.1)
     for _ in range(2):  # also when the other one is known already
-        with pytest.raises(duels.StorageError, match="no longer exists"):
+        with pytest.raises(duels.errors.StorageError, match="no longer exists"):
             old.ask()
         assert duels.load_study("new", old.storage).arms == ["x", "y"]
-        with pytest.raises(duels.StorageError, match="no longer exists"):
+        with pytest.raises(duels.errors.StorageError, match="no longer exists"):
             old.leaderboard()
     assert old.storage.generation == 1
     assert len(duels.load_study("new", Storage(url)).events()) == 1
@@ -226,7 +226,7 @@ def test_another_file_that_is_no_database_is_left_alone(tmp_path, content):
     shutil.move(file, tmp_path / "away.db")
     file.write_bytes(content)
     time.sleep(1.1)
-    with pytest.raises(duels.StorageError):
+    with pytest.raises(duels.errors.StorageError):
         study.ask()
     assert file.read_bytes() == content
     file.unlink()
@@ -248,7 +248,7 @@ def test_a_wal_of_the_old_file_is_not_taken_for_one_of_the_new(tmp_path):
         shutil.move(tmp_path / "copy.db", file)
         before = file.read_bytes()
         time.sleep(1.1)
-        with pytest.raises(duels.StorageError, match="belongs to the one that was there before"):
+        with pytest.raises(duels.errors.StorageError, match="belongs to the one that was there before"):
             study.ask()
         assert file.read_bytes() == before
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from duels.ranking import infer
+from duels.rankers import infer
 from duels.storage.tables import impressions
 from duels.study.create import load_study
 

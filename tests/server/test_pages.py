@@ -370,7 +370,7 @@ def test_a_retired_study_does_not_look_ahead(people, admin, study):
         assert "Not yet: bm25 leads" in people.page(path or "/").text
     assert "It is too early to say how many more answers are needed." in people.page("/studies/search").text
     assert admin.post(f"{study}/import", content=content).status_code == 200
-    text, answers = people.page("/studies/search").text, admin.get(f"{study}/standing").json()["answers_median"]
+    text, answers = people.page("/studies/search").text, admin.get(f"{study}/forecast").json()["answers_median"]
     assert re.search(rf"Not yet: bm25 leads with [^,]*, about {float(f'{answers:.2g}'):,.0f} answers to go", text)
     assert admin.get(f"{study}/verdict").json()["answers_to_go"] == answers
     admin.post(f"{study}/retire")
@@ -407,7 +407,7 @@ def test_the_page_says_where_a_study_stands_before_the_verdict(people, admin, st
     assert "After the winner stop" in page.text
     send = {"headers": {"Content-Type": "text/csv"}}
     admin.post(f"{study}/import", content="left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 5, **send)
-    found = admin.get(f"{study}/standing").json()
+    found = admin.get(f"{study}/forecast").json()
     assert found["chances"][0]["arm"] == "bm25"
     page = people.page("/studies/search")
     chance = f"{found['chances'][0]['chance']:.0%}".replace("%", " %")
@@ -457,13 +457,13 @@ def test_many_arms_are_not_estimated_on_the_page(people, admin):
 
 
 def test_a_standing_is_computed_once_for_each_state(admin, study, monkeypatch):
-    calls, compute = [], Study.standing
-    monkeypatch.setattr(Study, "standing", lambda self: calls.append(1) or compute(self))
+    calls, compute = [], Study.forecast
+    monkeypatch.setattr(Study, "forecast", lambda self: calls.append(1) or compute(self))
     for _ in range(3):
-        admin.get(f"{study}/standing")
+        admin.get(f"{study}/forecast")
     assert len(calls) == 1
     admin.post(f"{study}/ask", json={})
-    admin.get(f"{study}/standing")
+    admin.get(f"{study}/forecast")
     assert len(calls) == 2
 
 
@@ -528,12 +528,12 @@ def test_a_rate_that_is_over_is_not_shown(people, admin, storage, monkeypatch):
         study.tell(study.ask(voter=f"person {k}", allow_self=False), "tie", voter=f"person {k}")
     result = admin.get("/api/studies/idle/results").json()["next"]
     assert (result["until"] > iso_time(now[0]), result["last"], result["quiet"]) == (True, iso_time(now[0]), 600)
-    assert "At the present rate that takes" in admin.get("/api/studies/idle/standing").json()["words"]
+    assert "At the present rate that takes" in admin.get("/api/studies/idle/forecast").json()["words"]
     now[0] += 20 * 60
     later = admin.get("/api/studies/idle/results").json()["next"]
     assert later == result | {"until": None}
-    assert "present rate" not in admin.get("/api/studies/idle/standing").json()["words"]
-    assert admin.get("/api/studies/idle/standing").json()["answers_an_hour"] is None
+    assert "present rate" not in admin.get("/api/studies/idle/forecast").json()["words"]
+    assert admin.get("/api/studies/idle/forecast").json()["answers_an_hour"] is None
 
 
 def test_the_list_says_how_the_newest_studies_stand(people, app, storage, monkeypatch):

@@ -70,7 +70,7 @@ GET    S/preferences                         program
 GET    S/verdict                             program
 GET    S/results                             program
 GET    S/pair                                program
-GET    S/standing                            program
+GET    S/forecast                            program
 GET    S/ranking                             program
 GET    S/judges                              program
 GET    S/events                              program

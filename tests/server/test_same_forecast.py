@@ -23,17 +23,17 @@ def everywhere(admin, app, storage, tmp_path):
         return admin.get(f"/api/studies/one{what}").json()
 
     found = {
-        "standing in the API": api("/standing")["answers_median"],
+        "forecast in the API": api("/forecast")["answers_median"],
         "verdict in the API": api("/verdict")["answers_to_go"],
         "verdict of the results": api("/results")["next"]["answers"],
-        "duels standing, JSON": json.loads(output("standing", "one", "-f", "json"))["answers_median"],
+        "duels forecast, JSON": json.loads(output("forecast", "one", "-f", "json"))["answers_median"],
         "duels verdict, JSON": json.loads(output("verdict", "one", "-f", "json"))["answers_to_go"],
     }
     texts = {
-        "words of the standing": api("/standing")["words"],
+        "words of the forecast": api("/forecast")["words"],
         "words of the verdict": api("/verdict")["words"],
         "headline": api("/results")["verdict"]["headline"],
-        "duels standing": output("standing", "one"),
+        "duels forecast": output("forecast", "one"),
         "duels verdict": output("verdict", "one"),
     }
     with TestClient(app, "http://localhost", follow_redirects=False) as client:
@@ -58,7 +58,7 @@ def test_every_place_says_the_same_number(admin, app, storage, tmp_path, more):
     early = everywhere(admin, app, storage, tmp_path)
     assert set(early.values()) == {None}  # fewer than ten answers for each arm
     study.import_votes([(*pair, side) for pair in PAIRS for side in ["left"] * 8 + ["right"] * 4])
-    said, answers = everywhere(admin, app, storage, tmp_path), study.standing().answers_median
+    said, answers = everywhere(admin, app, storage, tmp_path), study.forecast().answers_median
     assert answers > 0
     assert study.verdict().answers_to_go == answers
     assert {value for value in said.values() if isinstance(value, int)} == {answers}

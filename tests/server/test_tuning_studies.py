@@ -127,7 +127,7 @@ def test_spaces_as_json_and_as_toml(admin):
 
 
 def test_what_is_about_arms_refuses_a_tuning_study(admin, page, study):
-    for part in ("leaderboard", "preferences", "verdict", "standing", "ranking", "details", "allocation?n=5", "items"):
+    for part in ("leaderboard", "preferences", "verdict", "forecast", "ranking", "details", "allocation?n=5", "items"):
         answer = admin.get(f"{page}/{part}")
         assert (answer.status_code, "tunes 3 parameters and has no arms" in answer.text) == (400, True), part
     for part, body in (

@@ -43,12 +43,12 @@ def test_requests_about_one_study_leave_threads_to_others():
     async def run():
         slow = Slow()
         app = TakeTurns(slow, Turns())
-        paths = ["/api/studies/big/standing", "/studies/big", "/api/studies/big/details"]
+        paths = ["/api/studies/big/forecast", "/studies/big", "/api/studies/big/details"]
         waiting = [asyncio.create_task(get(app, paths[k % 3])) for k in range(AT_ONCE + WAITING)]
         await asyncio.sleep(0.01)
         assert len(slow.inside) == AT_ONCE
         assert await get(app, "/studies/big/share") == 429
-        for path in ("/api/studies/small/standing", "/studies/bi", "/healthz", "/vote/big-not", "/"):
+        for path in ("/api/studies/small/forecast", "/studies/bi", "/healthz", "/vote/big-not", "/"):
             slow.go.set() if path.startswith("/vote") else None
             assert await asyncio.wait_for(get(app, path), 1) == 200
         assert await asyncio.gather(*waiting) == [200] * len(waiting)

@@ -69,7 +69,7 @@ def test_answers_are_withdrawn_by_admins_only_and_that_is_noted(zoo, app, admin,
 
 
 def test_what_viewers_of_results_get_names_nobody(zoo, admin):
-    for part in ("results", "verdict", "standing"):
+    for part in ("results", "verdict", "forecast"):
         assert "cem" not in admin.get(f"{AT}/{part}").text
 
 

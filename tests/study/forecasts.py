@@ -1,4 +1,4 @@
-"""Simulated studies whose forecast is compared with the answers that they needed, for tests and benchmarks/standing.py.
+"""Simulated studies whose forecast is compared with the answers that they needed, for tests and benchmarks/forecast.py.
 
 A study is played for some answers, and if it has no verdict its forecast is noted; then it is played to its end. The
 truths are drawn from the prior of `study/stats/forecast.py`, or are strengths that are given.
@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from duels.engine import loop
-from duels.policies import policy
+from duels.policies import load_policy
 from duels.storage.storage import StudyRow
 from duels.study.plan import until_verdict, until_verdict_on_items
 from duels.study.state.counts import next_event
@@ -66,7 +66,7 @@ def studies(number, seed):
 
 def played(strengths, answers, numbers, seed, *, ties=0.0, margin=0.0, chosen="verdict"):
     """As `studies`, of arms with these strengths, after so many answers or at a verdict before."""
-    chosen, arms, strengths = policy(chosen).with_goal(0.95, margin), len(strengths), np.array(strengths, float)
+    chosen, arms, strengths = load_policy(chosen).with_goal(0.95, margin), len(strengths), np.array(strengths, float)
     alpha = getattr(chosen.params, "alpha", 0.51)
     for study in numbers:
         chance = special.expit(strengths[:, None] - strengths)
@@ -85,7 +85,7 @@ def call_with(function, arguments):
 
 
 def forecast(tally, margin=0.0, left=None):
-    """The two figures of `standing`, also where it is too early to say them, and whether it says them."""
+    """The two figures of `forecast`, also where it is too early to say them, and whether it says them."""
     arms = np.array([arm for _, arm in rank_arms(tally).ranks if tally.active[arm]])
     strengths = draw_strengths(tally.wins[np.ix_(arms, arms)].astype(float), np.random.default_rng(module.STRENGTHS))
     strengths = strengths[np.random.default_rng(module.CHOICE).permutation(len(strengths))[: module.FUTURES]]
@@ -123,7 +123,7 @@ def forecasts(found, *, margin=0.0, **about):
 
 def played_on_items(items, about, number, seed, *, margin=0.0):
     """As `studies`, on so many items: about them, or about new ones of which they are a sample."""
-    rng, chosen = np.random.default_rng(seed), policy("verdict").with_goal(0.95, margin)
+    rng, chosen = np.random.default_rng(seed), load_policy("verdict").with_goal(0.95, margin)
     play = loop.bind_to(until_verdict_on_items, chosen)
     for study in range(number):
         strengths, answers = draw_truth(rng)
@@ -149,7 +149,7 @@ class LiveStudy:
     """
 
     def __init__(self, strengths, seed, *, people=0, strangers=False):
-        chosen = policy("verdict").with_goal(0.95, 0.0)
+        chosen = load_policy("verdict").with_goal(0.95, 0.0)
         goal = new_goal(0.95, ties=chosen.live_ties)
         row = StudyRow(0, "study", 0.0, str(chosen), MOST, seed, 600.0, {"goal": goal._asdict()})
         self.history, self.answers = History(row, chosen), 0

@@ -12,7 +12,7 @@ from watching import BY_A_HAIR, CYCLE, EVEN, TOP_TWO_EVEN, answer, chase, chase_
 
 from duels.engine import compiling
 from duels.policies import evidence as scalars
-from duels.policies import policy
+from duels.policies import load_policy
 from duels.study.stats.certainty import (
     Certainty,
     Settled,
@@ -171,7 +171,7 @@ update: Any = None
 judge: Any = None
 
 
-class Standing(NamedTuple):
+class Forecast(NamedTuple):
     """Who beats whom for certain."""
 
     sure: np.ndarray  # (K, K) bool
@@ -180,7 +180,7 @@ class Standing(NamedTuple):
 
 
 def new_standing(arms):
-    return Standing(np.zeros((arms, arms), dtype=bool), np.zeros(arms, np.int64), np.zeros(arms, np.int64))
+    return Forecast(np.zeros((arms, arms), dtype=bool), np.zeros(arms, np.int64), np.zeros(arms, np.int64))
 
 
 def certain(wins, losses, log_threshold):
@@ -258,7 +258,7 @@ def watched(world, how, tie, studies, duels, confidence=0.95, judged=note, thres
     if how == "chase":
         kernels = {"select": chase, "update": chase_on}
     else:
-        chosen = policy(how)
+        chosen = load_policy(how)
         kernels = {"select": chosen.module.select, "update": chosen.module.update}
     play = compiling.compile_with(watch, {**kernels, "judge": judged})
     if thresholds is None:
@@ -346,7 +346,7 @@ def test_an_interval_of_fixed_size_would_fail(z, winners, errors):
 
 
 def test_the_watch_compiled_and_interpreted_agree_exactly():
-    chosen = policy("rucb")
+    chosen = load_policy("rucb")
     kernels = {"select": chosen.module.select, "update": chosen.module.update, "judge": note}
     plays = compiling.compile_with(watch, kernels), compiling.interpret_with(watch, kernels)
     thresholds = log_thresholds(empty(4), 0.8)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from duels.errors import InvalidInput
-from duels.policies import policy as find_policy
+from duels.policies import load_policy
 from duels.server.pair_details import list_details
 from duels.server.results_tab import glance, pair_history
 from duels.storage import storage as registry
@@ -21,7 +21,7 @@ from duels.study.create import create_study, list_studies, load_study
 from duels.study.state import counts
 from duels.study.state.live import _mix_rows
 from duels.study.stats.tally import log_evidence
-from duels.votes import readers, writers
+from duels.votes import read_votes, write_votes
 
 ARMS = ["a", "b", "c", "d"]
 WINNERS = ["left", "right", "tie", "both_bad"]
@@ -157,8 +157,8 @@ def test_a_billion_votes_are_an_import_of_a_few_rows(url, tmp_path):
     assert sum(row.answers for row in study.leaderboard()) == 2 * 1_001_300_000
     assert study.ask(allow_self=False).id == 570
     assert (tmp_path / "duels.db").stat().st_size < 200_000
-    writers(study.votes(), tmp_path / "out.csv")
-    assert readers(tmp_path / "out.csv").total == 1_001_300_000
+    write_votes(study.votes(), tmp_path / "out.csv")
+    assert read_votes(tmp_path / "out.csv").total == 1_001_300_000
 
 
 def test_counts_are_replayed_by_another_process(url):
@@ -243,19 +243,19 @@ def test_the_evidence_of_the_most_votes_is_right():
 @pytest.mark.parametrize("form", ["duels", "arena"])
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
 def test_counts_are_written_and_read(tmp_path, form, suffix):
-    votes = readers(some_counts(7))
-    writers(votes, tmp_path / f"votes.{suffix}", form)
-    again = readers(tmp_path / f"votes.{suffix}")
+    votes = read_votes(some_counts(7))
+    write_votes(votes, tmp_path / f"votes.{suffix}", form)
+    again = read_votes(tmp_path / f"votes.{suffix}")
     assert again == votes
     assert again.count.tolist() == votes.count.tolist()
-    writers([("a", "b", "left")], tmp_path / f"plain.{suffix}", form)
+    write_votes([("a", "b", "left")], tmp_path / f"plain.{suffix}", form)
     assert "count" not in (tmp_path / f"plain.{suffix}").read_text()
 
 
 def test_with_a_sample_questions_are_about_what_all_votes_leave_open(url):
     """b is certainly worse by all votes; a policy that knows a sample of them alone would ask about it still."""
     study = create_study(["a", "b", "c"], "study", url)
-    assert find_policy(study.policy).asks_for(0.95, 0.0)
+    assert load_policy(study.policy).asks_for(0.95, 0.0)
     rows = [("a", "b", 10**9), ("b", "a", 10**9 - 10**6), ("a", "c", 10**9), ("c", "a", 10**9)]
     study.import_votes([{"left": i, "right": j, "winner": "left", "count": n} for i, j, n in rows])
     asked = [frozenset(study.ask(allow_self=False)[1:3]) for _ in range(100)]

@@ -17,13 +17,13 @@ from duels.study.stats.goal import new_goal
 from duels.study.stats.simulated_looks import NOT_YET, find_verdict, new_looks, take
 
 PAGE = Path(__file__).parents[2] / "docs" / "study" / "plan.md"
-BT = duels.problem("bradley-terry:arms=8")
-LINEAR = duels.problem("linear:arms=4")
+BT = duels.load_problem("bradley-terry:arms=8")
+LINEAR = duels.load_problem("linear:arms=4")
 
 
 def begun(matrix, policy, seed, horizon=None):
     """The history of a study that has just been created, without a database."""
-    chosen = duels.policy(policy)
+    chosen = duels.policies.load_policy(policy)
     goal = new_goal(ties=chosen.live_ties)._asdict()
     history = History(StudyRow(1, "study", 0.0, policy, horizon, seed, 600.0, {"goal": goal}), chosen)
     history.apply([next_event(history, "create", 0.0, note=json.dumps({"arms": matrix.names}))])
@@ -159,7 +159,7 @@ def test_people_who_answer_a_hundred_at_once_reach_the_right_verdict():
 
 def test_people_at_the_database_reach_a_verdict(tmp_path):
     """Two open duels at a time, some of them skipped or called a tie; the verdict is asked for after every answer."""
-    matrix = duels.problem("hard-condorcet:arms=4,gap=0.3")
+    matrix = duels.load_problem("hard-condorcet:arms=4,gap=0.3")
     study = create_study(matrix.names, "people", f"sqlite:///{tmp_path}/duels.db", seed=3)
     luck, waiting = np.random.default_rng(3), []
     while study.verdict().kind == "not yet":

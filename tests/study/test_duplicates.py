@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duels.study.answers.past_votes import find_known_votes, without
-from duels.votes import readers
+from duels.votes import read_votes
 
 NAMES = ["a", "b", "c"]
 rows = st.lists(
@@ -39,7 +39,7 @@ def literal(votes):
 
 @given(rows, rows)
 def test_it_is_the_common_part_of_two_multisets(one, other):
-    given, there = readers(one), readers(other)
+    given, there = read_votes(one), read_votes(other)
     assert find_known_votes(given, there).sum() == (literal(given) & literal(there)).total()
     assert find_known_votes(given, given).sum() == literal(given).total()
     left = without(given, find_known_votes(given, there))
@@ -51,5 +51,5 @@ def test_it_is_the_common_part_of_two_multisets(one, other):
 def test_a_million_votes_take_seconds():
     dice = np.random.default_rng(0)
     many = {"left": ["a"] * 10**6, "right": ["b"] * 10**6, "winner": ["tie"] * 10**6, "time": dice.random(10**6)}
-    votes = readers(pl.DataFrame(many))
+    votes = read_votes(pl.DataFrame(many))
     assert find_known_votes(votes, votes).sum() == 10**6

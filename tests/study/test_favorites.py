@@ -140,7 +140,7 @@ def test_agreement_lists_them_and_the_verdict_points_there():
         }
         for place, (k, a, b, won) in enumerate(zip(voter.tolist(), low.tolist(), high.tolist(), second.tolist()))
     ]
-    found = duels.agreement(rows)
+    found = duels.measure_agreement(rows)
     listed = {row.voter for row in found.voters if row.favors_arm}
     assert listed == {"v60", "v61", "v62"}
     one = next(row for row in found.voters if row.voter == "v60")
@@ -158,10 +158,10 @@ def test_small_and_odd_logs():
     nobody = find_favorites(*(np.zeros(0, np.int64) for _ in range(5)))
     assert len(nobody.p) == 0
     alone = [{"left": "a", "right": "b", "winner": "left", "voter": "ann"}] * 500  # nobody else voted on the pair
-    row = duels.agreement(alone).voters[0]
+    row = duels.measure_agreement(alone).voters[0]
     assert (row.favorite, row.p_favor, row.favors_arm) == (None, 1.0, False)
     ties = [{"left": "a", "right": "b", "winner": "tie", "voter": name} for name in ("ann", "bob")]
-    assert str(duels.agreement(ties)).endswith("Voters who favor an arm: none.")
+    assert str(duels.measure_agreement(ties)).endswith("Voters who favor an arm: none.")
 
 
 def real_votes(name, **columns):
@@ -173,7 +173,7 @@ def real_votes(name, **columns):
 @pytest.mark.skipif(not REAL.exists(), reason=f"there are no votes in {REAL}")
 def test_nobody_of_124_people_favors_a_model():
     names = {"left": "left", "right": "right", "winner": "winner", "voter": "worker", "prompt": "prompt"}
-    assert not any(row.favors_arm for row in duels.agreement(real_votes("llmfao-crowd.csv.gz", **names)).voters)
+    assert not any(row.favors_arm for row in duels.measure_agreement(real_votes("llmfao-crowd.csv.gz", **names)).voters)
 
 
 @pytest.mark.skipif(not REAL.exists(), reason=f"there are no votes in {REAL}")

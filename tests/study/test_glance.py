@@ -55,7 +55,7 @@ def test_it_agrees_with_the_tables(study):
         assert row == other._asdict()
         assert certain is False
     with pytest.warns(UserWarning, match="half a win and half a loss"):
-        rated = dict(duels.ratings(study)["arm", "rating"].iter_rows())
+        rated = dict(duels.rate(study)["arm", "rating"].iter_rows())
     for row in found["arms"]:
         assert row["rating"] == pytest.approx(rated[row["arm"]], abs=0.051)
     first = found["arms"][0]
@@ -64,7 +64,7 @@ def test_it_agrees_with_the_tables(study):
         f"({percent(first['lower'])} to {percent(first['upper'])} %)"
     )
     assert found["verdict"]["facts"] == "21 answers"
-    (chance,) = (one.chance for one in study.standing().chances if one.arm == first["arm"])
+    (chance,) = (one.chance for one in study.forecast().chances if one.arm == first["arm"])
     assert f"{first['arm']} is the best with a chance of {percent(chance)} %" in found["verdict"]["words"]
     names = found["map"]["arms"]
     cells = {(names[i], names[j]): rest for i, j, *rest in found["map"]["cells"]}
@@ -87,8 +87,8 @@ def test_what_to_do_next(study):
     }
     assert found["verdict"]["headline"].startswith("Not yet: ada leads with ")
     play(study, *(((*pair, "left"), 8) for pair in itertools.combinations(ARMS, 2)))
-    found, standing = glance(study), study.standing()
-    assert found["next"]["answers"] == standing.answers_median > 0
+    found, forecast = glance(study), study.forecast()
+    assert found["next"]["answers"] == forecast.answers_median > 0
     assert found["next"]["words"].startswith("Go on: about ")
     assert "answers to go" in found["verdict"]["headline"]
     assert "is the best with a chance of" in found["verdict"]["words"]
@@ -130,23 +130,23 @@ def vote(study, now, count, pause):
 def test_forecasts_end_when_nobody_answers_any_more(study, now):
     under_way(study)
     vote(study, now, 12, 60)
-    found, pace = glance(study), study.standing()
+    found, pace = glance(study), study.forecast()
     assert pace.answers_an_hour == pytest.approx(60)
     assert "At the present rate that takes" in str(pace)
     last = now[0]
     assert found["next"]["last"] == iso_time(last)
     assert found["next"]["quiet"] == pytest.approx(10 * 60)  # ten of the usual pauses, and ten minutes at least
     hours = found["next"]["answers"] / 60
-    assert found["next"]["until"] == iso_time(last + 3600 * study.standing().hours_median)
-    assert study.standing().hours_median == pytest.approx(hours)
+    assert found["next"]["until"] == iso_time(last + 3600 * study.forecast().hours_median)
+    assert study.forecast().hours_median == pytest.approx(hours)
     assert as_of(found, last + 599) == found
     quiet = as_of(found, last + 600)
     assert quiet == found | {"next": found["next"] | {"until": None}}
     now[0] += 600
     later = glance(study)
     assert (later["next"]["until"], later["next"]["last"]) == (None, iso_time(last))
-    assert study.standing().answers_an_hour is None
-    assert "present rate" not in str(study.standing())
+    assert study.forecast().answers_an_hour is None
+    assert "present rate" not in str(study.forecast())
 
 
 def test_no_forecast_is_in_the_past(study, now):
@@ -176,7 +176,7 @@ def test_past_votes_are_no_pace(study, now):
 def test_a_margin_is_suggested_where_arms_look_equal():
     study = duels.create_study(["x", "y"], "equal", "sqlite://")
     play(study, (("x", "y", "left"), 500), (("x", "y", "right"), 500))
-    assert study.standing().hint.endswith("look at the verdict with margin=0.02.")
+    assert study.forecast().hint.endswith("look at the verdict with margin=0.02.")
     words = glance(study)["next"]["words"]
     assert "close to equal. A margin of 2 % would end it sooner: set it under Settings." in words
     assert "margin=" not in words

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from duels.client import RemoteStudy
 from duels.errors import Conflict, InvalidInput, NotFound, UnknownName
-from duels.ranking import infer
+from duels.rankers import infer
 from duels.storage.storage import Storage
 from duels.storage.tables import impressions
 from duels.study import Study, create_study, load_study

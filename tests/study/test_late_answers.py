@@ -155,7 +155,7 @@ def test_a_count_of_answers_leaves_nobody_out():
 def answered(policy, items, given):
     """A history of 60 answers of three people about random pairs; ada always answers the same."""
     settings = {"goal": new_goal(ties="halves")._asdict()}
-    history = History(StudyRow(1, "study", 0.0, policy, None, 7, 600.0, settings), duels.policy(policy))
+    history = History(StudyRow(1, "study", 0.0, policy, None, 7, 600.0, settings), duels.policies.load_policy(policy))
     history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": [*"abcd"]})))
     if items:
         history.items.fix(ItemSet(tuple(range(1, items + 1)), frozenset(range(4))))

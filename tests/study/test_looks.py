@@ -10,7 +10,7 @@ from tallies import empty, square
 from watching import CYCLE, EVEN, TOP_TWO_EVEN, answer, chase_on, crown, new_chase
 
 from duels.engine import compiling
-from duels.policies import policy
+from duels.policies import load_policy
 from duels.policies.evidence import evidence, is_certain
 from duels.study.stats.certainty import Certainty
 from duels.study.stats.simulated_looks import NO_WINNER, NOT_YET, TIED, find_verdict, new_looks, take, useful
@@ -144,7 +144,7 @@ CROWN, ANY = 0.05, 1.0  # the share of random duels
 def watched(p, how, tie, studies, duels, delta=0.05, margin=0.0, seed=0, ready=compiling.compile_with):
     """(studies,) what each study ever got wrong or right. A number instead of a policy is that of `crown`."""
     arms = len(p)
-    chosen = policy(how).with_goal(1 - delta, margin) if isinstance(how, str) else None
+    chosen = load_policy(how).with_goal(1 - delta, margin) if isinstance(how, str) else None
     kernels = {"select": chosen.module.select, "update": chosen.module.update} if chosen else {}
     play = ready(watch, kernels or {"select": crown, "update": chase_on})
     beaten = (p <= 0.5).sum(axis=1) - 1

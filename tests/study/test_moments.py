@@ -242,7 +242,9 @@ def _after(rows, begin):
 def played(arms, answers, voters=0):
     """A study of many arms in which a stronger arm has a smaller number, with the time of each of the last looks."""
     goal = new_goal(ties="halves")._asdict()
-    history = History(StudyRow(1, "many", 0.0, "random", None, 7, 3600.0, {"goal": goal}), duels.policy("random"))
+    history = History(
+        StudyRow(1, "many", 0.0, "random", None, 7, 3600.0, {"goal": goal}), duels.policies.load_policy("random")
+    )
     history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": [f"arm {k}" for k in range(arms)]})))
     rng, took = np.random.default_rng(0), []
     for number in range(answers):

@@ -464,7 +464,9 @@ def test_on_new_items_no_pair_is_settled_because_few_items_are_left():
     """Of 12 items, eight wins in a row settle a pair on these answers; on new items, the next 100 may differ."""
     for about, settled in (("these-answers", True), ("new-items", False)):
         settings = {"goal": new_goal(ties="halves", about=about)._asdict()}
-        history = History(StudyRow(1, "study", 0.0, "random", None, 7, 600.0, settings), duels.policy("random"))
+        history = History(
+            StudyRow(1, "study", 0.0, "random", None, 7, 600.0, settings), duels.policies.load_policy("random")
+        )
         history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": ["a", "b"]})))
         for number, item in enumerate(item_schedule.order_of(7, 0, 1, tuple(range(1, 13)))[:9]):
             note = {"item": item} | ({} if number else {"items": [[1, 12]], "ready": [0, 1]})

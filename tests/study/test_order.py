@@ -210,7 +210,7 @@ def test_gpt_4_is_first_in_the_crowds_votes():
     assert found.leaderboard[0].arm == "GPT 4"
     assert found.verdict.leader == "GPT 4"
     assert "ranked by Bradley–Terry rating" in str(found)
-    table = dict(duels.ratings(CROWD)["arm", "rating"].rows())
+    table = dict(duels.rate(CROWD)["arm", "rating"].rows())
     assert all(abs(row.rating - table[row.arm]) <= 0.051 for row in found.leaderboard)
 
 
@@ -320,7 +320,7 @@ def assert_tables(study, table, found):
     """Ratings and an analysis of its votes; the latter has no verdict of the study's own."""
     if not any(row.rating is not None for row in table.rows):
         return
-    rated = dict(duels.ratings(study, cluster=None)["arm", "rating"].rows())
+    rated = dict(duels.rate(study, cluster=None)["arm", "rating"].rows())
     compared = [row for row in table.rows if row.rating is not None]
     if len(rated) == len(compared):  # else it rates groups that have not met, too
         assert all(abs(rated[row.arm] - row.rating) < 0.051 for row in compared)

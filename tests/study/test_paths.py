@@ -11,7 +11,7 @@ from voter_paths import PATHS, as_rows, interleave, voter_log
 
 import duels
 from duels.engine import compiling
-from duels.policies import policy
+from duels.policies import load_policy
 from duels.study.stats import paths
 from duels.study.stats.paths import LARGE, find_paths, find_paths_in
 
@@ -79,7 +79,7 @@ def ask_voters(state, params, worth, voters, left, right, answer, coin, luck):
 
 
 def asked_log(how, arms, voters, each, seed, spread, in_turn=False):
-    chosen = policy(how)
+    chosen = load_policy(how)
     ask = compiling.compile_with(ask_voters, {"select": chosen.module.select, "update": chosen.module.update})
     rng, coin, luck = map(np.random.default_rng, np.random.SeedSequence([3, seed]).spawn(3))
     order = np.repeat(np.arange(voters), each)

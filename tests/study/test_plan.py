@@ -14,7 +14,7 @@ from duels.errors import InvalidInput, PolicyError
 from duels.policies import random as pairs_at_random
 from duels.policies.evidence import margin_level, winner_level
 from duels.study import plan as module
-from duels.study.plan import LIMIT, PlanRow, plan, until_verdict
+from duels.study.plan import LIMIT, PlanRow, estimate_votes, until_verdict
 from duels.study.state.policy_state import rival, rival_alpha
 from duels.study.stats.evidence import evidence, log_closeness
 from duels.study.stats.simulated_looks import NO_WINNER, NOT_YET, TIED, new_looks
@@ -44,7 +44,7 @@ def stand_in(wins, champion, t, alpha):
 
 def literal(array, policy, number, confidence=0.95, limit=LIMIT, seed=0, ties=0.0, margin=0.0):
     """Duels, regret and verdict of one study, all in the interpreter: nothing of it is the plan's."""
-    arms, chosen = len(array), duels.policy(policy).with_goal(confidence, margin)
+    arms, chosen = len(array), duels.policies.load_policy(policy).with_goal(confidence, margin)
     state, (coin, luck) = chosen.start(arms, limit), loop.streams(seed, number)
     doubt, names = np.random.default_rng([seed, number]), [str(arm) for arm in range(arms)]
     wins, level, regret, t = np.zeros((arms, arms), int), np.zeros((arms, arms), int), 0.0, 1
@@ -77,7 +77,7 @@ def literal(array, policy, number, confidence=0.95, limit=LIMIT, seed=0, ties=0.
 
 def kernel(array, policy, number, confidence=0.95, limit=LIMIT, seed=0, ties=0.0, margin=0.0, compiled=True):
     """The same by the plan's kernel."""
-    arms, chosen = len(array), duels.policy(policy).with_goal(confidence, margin)
+    arms, chosen = len(array), duels.policies.load_policy(policy).with_goal(confidence, margin)
     play = loop.bind_to(until_verdict, chosen, compiled=compiled)
     state, (coin, luck) = chosen.start(arms, limit), loop.streams(seed, number)
     told, redirects = chosen.live_ties == "halves" or margin > 0, not chosen.asks_for(confidence, margin)
@@ -156,7 +156,7 @@ def test_wrong_verdicts_are_those_of_the_literal_simulation(policy):
     assert {NOT_YET, 0, 1} == {found for _, _, found in said}
     for number, one in enumerate(said):
         assert kernel(array, policy, number, **more) == one
-    (row,) = plan(arms=2, gap=0.02, policies=[policy], studies=100, **more)
+    (row,) = estimate_votes(arms=2, gap=0.02, policies=[policy], studies=100, **more)
     until = [math.inf if found == NOT_YET else t for t, _, found in said]
     assert (row.answers_median, row.answers_90) == (quantile(until, 0.5), quantile(until, 0.9))
     assert row.regret_median == pytest.approx(np.median([regret for _, regret, _ in said]))
@@ -177,29 +177,29 @@ def test_no_winner_ends_a_study_and_denies_the_winner():
     more = {"confidence": 0.001, "limit": 100, "seed": 1}
     found = [kernel(array, "random", number, **more)[2] for number in range(2000)]
     assert {NOT_YET, NO_WINNER, 1} <= set(found)
-    (row,) = plan(array, policies=["random"], studies=2000, **more)
+    (row,) = estimate_votes(array, policies=["random"], studies=2000, **more)
     assert row.wrong == sum(one in (NO_WINNER, 1, 2) for one in found) / 2000
 
 
 def test_worked_by_hand():
     # Arm 0 always wins. Two arms at 95 % need M = 4/(3 · 0.05) = 26.7. In a row, w wins give
     # 630 · 4! (w+4)! 2^w/(w+9)!: 25.4 at the twelfth, 39.2 at the thirteenth. Each duel costs (0 + ½)/2.
-    assert plan(arms=2, gap=0.5, policies=["verdict", "random"], studies=5) == [
+    assert estimate_votes(arms=2, gap=0.5, policies=["verdict", "random"], studies=5) == [
         PlanRow("verdict", 13, 13, 3.25, 3.25, 0.0, 0.0),
         PlanRow("random", 13, 13, 3.25, 3.25, 0.0, 0.0),
     ]
     # Three arms need 41: the fourteenth win over each of two arms gives 61.4. The even arms need not meet.
-    row, blind = plan(arms=3, gap=0.5, policies=["verdict", "random"], studies=50)
+    row, blind = estimate_votes(arms=3, gap=0.5, policies=["verdict", "random"], studies=50)
     assert 28 <= row.answers_median <= 34
     assert row.answers_median < blind.answers_median <= 44
 
 
 def test_undecided_studies_take_for_ever():
     # Twelve duels do not suffice; each costs (0 + 0.1)/2.
-    (row,) = plan(arms=2, gap=0.1, policies="verdict", limit=12, studies=20)
+    (row,) = estimate_votes(arms=2, gap=0.1, policies="verdict", limit=12, studies=20)
     assert row == PlanRow("verdict", math.inf, math.inf, pytest.approx(0.6), pytest.approx(0.6), 1.0, 0.0)
     # At a chance of 0.8 more than half of the studies, but not nine in ten, end within 40 duels.
-    (row,) = plan(arms=2, gap=0.3, policies="verdict", limit=40, studies=200)
+    (row,) = estimate_votes(arms=2, gap=0.3, policies="verdict", limit=40, studies=200)
     assert (row.answers_median < 40, row.answers_90) == (True, math.inf)
     assert 0.1 < row.undecided < 0.5
 
@@ -207,18 +207,18 @@ def test_undecided_studies_take_for_ever():
 def test_a_budget():
     """The share of studies that end by then: 13 duels of an arm that always wins are needed, and 13 suffice."""
     for budget, share in ((12, 0.0), (13, 1.0), (14, 1.0)):
-        (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=10, budget=budget)
+        (row,) = estimate_votes(arms=2, gap=0.5, policies="verdict", studies=10, budget=budget)
         assert row.within_budget == share
-    (row,) = plan(arms=3, gap=0.3, policies="verdict", studies=100, budget=60)
+    (row,) = estimate_votes(arms=3, gap=0.3, policies="verdict", studies=100, budget=60)
     until = [kernel(one_better(3, 0.3), "verdict", number)[0] for number in range(100)]
     assert row.within_budget == sum(t <= 60 for t in until) / 100
     assert 0 < row.within_budget < 1
-    assert plan(arms=2, gap=0.5, policies="verdict", studies=2)[0].within_budget is None
+    assert estimate_votes(arms=2, gap=0.5, policies="verdict", studies=2)[0].within_budget is None
 
 
 def test_ties_are_answers_too():
     """With half of the answers ties, a study of an arm that always wins takes 26 answers on average."""
-    (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=300, ties=0.5)
+    (row,) = estimate_votes(arms=2, gap=0.5, policies="verdict", studies=300, ties=0.5)
     assert 24 <= row.answers_median <= 28  # 13 wins: the 13th success of a fair coin, with a standard deviation of 5.1
     assert row.wrong == 0
 
@@ -237,9 +237,9 @@ def test_which_verdicts_are_wrong():
 def test_a_margin_ends_studies_of_level_arms():
     level = np.full((2, 2), 0.5)
     level[0, 1], level[1, 0] = 0.501, 0.499
-    (row,) = plan(level, policies="verdict", studies=20, limit=3000)
+    (row,) = estimate_votes(level, policies="verdict", studies=20, limit=3000)
     assert row.undecided > 0.8
-    (row,) = plan(level, policies="verdict", studies=20, limit=3000, margin=0.1)
+    (row,) = estimate_votes(level, policies="verdict", studies=20, limit=3000, margin=0.1)
     assert (row.undecided, row.wrong) == (0, 0)
 
 
@@ -275,7 +275,7 @@ def test_how_long_until_practically_tied(gap, margin, most):
 
     A deviation of 4.5 standard errors is a false alarm in fewer than one of 10⁵ checks; 0.01 is for whole numbers.
     """
-    (row,) = plan(arms=2, gap=gap, margin=margin, policies="random", studies=1000, limit=most)
+    (row,) = estimate_votes(arms=2, gap=gap, margin=margin, policies="random", studies=1000, limit=most)
     exact = until_tied_or_won(0.5 + gap, margin, most)
     for duels_needed, level in ((row.answers_median, 0.5), (row.answers_90, 0.9)):
         error = 4.5 * math.sqrt(level * (1 - level) / 1000) + 0.01
@@ -285,39 +285,39 @@ def test_how_long_until_practically_tied(gap, margin, most):
 
 
 def test_equal_arms_end_as_practically_tied():
-    (row,) = plan(arms=3, gap=0, margin=0.1, policies="verdict", studies=30)
+    (row,) = estimate_votes(arms=3, gap=0, margin=0.1, policies="verdict", studies=30)
     assert (row.undecided, row.regret_median, row.regret_90) == (0, None, None)
     assert row.tied + row.wrong == 1  # a winner is named wrongly
     assert row.tied > 0.8
     level = duels.PreferenceMatrix(np.full((3, 3), 0.5), name="3 arms, gap 0")
-    assert plan(level, margin=0.1, policies="verdict", studies=30) == [row]
-    (clear,) = plan(arms=3, gap=0.3, margin=0.1, policies="verdict", studies=30)
+    assert estimate_votes(level, margin=0.1, policies="verdict", studies=30) == [row]
+    (clear,) = estimate_votes(arms=3, gap=0.3, margin=0.1, policies="verdict", studies=30)
     assert clear.tied < row.tied
     assert clear.regret_median > 0
 
 
 @pytest.mark.parametrize("about", ["new-items", "these-answers"])
 def test_equal_arms_on_items(about):
-    (row,) = plan(arms=2, gap=0, margin=0.1, items=1000, about=about, policies="verdict", studies=20)
+    (row,) = estimate_votes(arms=2, gap=0, margin=0.1, items=1000, about=about, policies="verdict", studies=20)
     assert (row.undecided, row.regret_median) == (0, None)
     assert row.tied + row.wrong == 1
-    (at_once,) = plan(arms=2, gap=0, margin=0.1, policies="random", studies=3, parallel=3)
+    (at_once,) = estimate_votes(arms=2, gap=0, margin=0.1, policies="random", studies=3, parallel=3)
     assert at_once.undecided == 0
 
 
 def test_a_cycle_has_no_winner():
     cycle = [[0.5, 0.8, 0.2], [0.2, 0.5, 0.8], [0.8, 0.2, 0.5]]
-    (row,) = plan(duels.PreferenceMatrix(cycle), policies="verdict", studies=10)
+    (row,) = estimate_votes(duels.PreferenceMatrix(cycle), policies="verdict", studies=10)
     assert (row.undecided, row.wrong, row.tied, row.regret_90) == (0, 0, 0, None)
     half = np.array([[0.5, 0.5, 0.7], [0.5, 0.5, 0.7], [0.3, 0.3, 0.5]])
     with pytest.raises(InvalidInput, match="no arm beats all others, and none beats 'x': such a study has no verdict"):
-        plan(duels.PreferenceMatrix(half, names=["x", "y", "z"]))
+        estimate_votes(duels.PreferenceMatrix(half, names=["x", "y", "z"]))
 
 
 @pytest.mark.parametrize("parallel", [pytest.param(2, marks=pytest.mark.deep), 10])
 def test_several_at_once(parallel):
-    (row,) = plan(arms=3, gap=0.4, policies="verdict", studies=5, parallel=parallel)
-    (alone,) = plan(arms=3, gap=0.4, policies="verdict", studies=5)
+    (row,) = estimate_votes(arms=3, gap=0.4, policies="verdict", studies=5, parallel=parallel)
+    (alone,) = estimate_votes(arms=3, gap=0.4, policies="verdict", studies=5)
     assert (row.undecided, row.wrong) == (0, 0)
     assert 28 <= row.answers_median < 2 * alone.answers_median
 
@@ -335,7 +335,7 @@ def test_several_at_once(parallel):
 )
 def test_orientation(policy, arms, expected):
     """A best arm that wins 60 %: the numbers of docs/study/plan.md, as medians of 200 studies."""
-    (row,) = plan(arms=arms, gap=0.1, policies=[policy])
+    (row,) = estimate_votes(arms=arms, gap=0.1, policies=[policy])
     assert row.answers_median == pytest.approx(expected, rel=0.1)
     assert row.answers_median < row.answers_90
     assert (row.undecided, row.wrong <= 0.05) == (0, True)
@@ -345,9 +345,9 @@ def test_orientation(policy, arms, expected):
 @pytest.mark.parametrize("policy", ["verdict", "rucb", "random"])
 def test_wrong_verdicts_are_rarer_than_promised(policy):
     """Two in ten may be wrong. If they were, more than 250 of 1,000 studies would be with a chance of 5e-5."""
-    (row,) = plan(arms=2, gap=0.02, policies=[policy], confidence=0.8, studies=1000)
+    (row,) = estimate_votes(arms=2, gap=0.02, policies=[policy], confidence=0.8, studies=1000)
     assert row.wrong <= 0.25
-    (careless,) = plan(arms=2, gap=0.02, policies=[policy], confidence=0.05, studies=1000)
+    (careless,) = estimate_votes(arms=2, gap=0.02, policies=[policy], confidence=0.05, studies=1000)
     assert careless.wrong > 0.1  # so there are errors to be made
     assert careless.answers_median < row.answers_median / 2
 
@@ -360,26 +360,26 @@ def test_a_policy_is_told_the_limit_as_its_horizon(monkeypatch):
         return start(arms, horizon, params)
 
     monkeypatch.setattr(pairs_at_random, "init", init)
-    plan(arms=3, gap=0.4, policies="random", limit=400, studies=3)
+    estimate_votes(arms=3, gap=0.4, policies="random", limit=400, studies=3)
     assert set(told) == {400}
 
 
 def test_a_problem_in_place_of_arms_and_gap():
     matrix = duels.PreferenceMatrix(one_better(3, 0.3), names=["x", "y", "z"])
-    given = plan(matrix, studies=20)
-    assert given == plan(arms=3, gap=0.3, studies=20)
+    given = estimate_votes(matrix, studies=20)
+    assert given == estimate_votes(arms=3, gap=0.3, studies=20)
     assert [row.policy for row in given] == ["verdict", "rucb", "random"]
-    assert given != plan(matrix, studies=20, seed=1)
+    assert given != estimate_votes(matrix, studies=20, seed=1)
     # The winner's place does not matter to random pairs; regret and errors are counted from it.
     moved = duels.PreferenceMatrix(one_better(3, 0.3)[::-1, ::-1])
-    (row,) = plan(moved, policies=["random"], studies=200)
-    (usual,) = plan(matrix, policies=["random"], studies=200)
+    (row,) = estimate_votes(moved, policies=["random"], studies=200)
+    (usual,) = estimate_votes(matrix, policies=["random"], studies=200)
     assert (row.wrong, row.regret_median) == (0, pytest.approx(usual.regret_median, rel=0.2))
-    assert plan("arithmetic-8", policies="rucb", studies=2)[0].undecided == 0
+    assert estimate_votes("arithmetic-8", policies="rucb", studies=2)[0].undecided == 0
 
 
 def test_threads_change_nothing():
-    assert plan(arms=4, gap=0.2, studies=30, jobs=1) == plan(arms=4, gap=0.2, studies=30, jobs=3)
+    assert estimate_votes(arms=4, gap=0.2, studies=30, jobs=1) == estimate_votes(arms=4, gap=0.2, studies=30, jobs=3)
 
 
 @pytest.mark.parametrize(
@@ -418,13 +418,13 @@ def test_threads_change_nothing():
 )
 def test_bad_input_is_refused(arguments, said):
     with pytest.raises(InvalidInput) as caught:
-        plan(**{"arms": 3, "gap": 0.3} | arguments)
+        estimate_votes(**{"arms": 3, "gap": 0.3} | arguments)
     assert said in str(caught.value)
 
 
 def test_equal_arms_without_a_margin_are_refused():
     with pytest.raises(InvalidInput, match="none beats '0': such a study has no verdict without a margin"):
-        plan(np.full((2, 2), 0.5))
+        estimate_votes(np.full((2, 2), 0.5))
 
 
 @pytest.mark.deep
@@ -434,4 +434,4 @@ def test_a_policy_that_chooses_no_arm_is_named():
 
     astray = choosing(select, "astray")
     with pytest.raises(PolicyError, match=r"policy astray failed in study \d+: IndexError: select chose an arm that"):
-        plan(arms=3, gap=0.1, policies=[astray], jobs=1)
+        estimate_votes(arms=3, gap=0.1, policies=[astray], jobs=1)

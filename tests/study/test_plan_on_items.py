@@ -13,7 +13,7 @@ from duels.engine import loop
 from duels.errors import InvalidInput
 from duels.policies.evidence import closeness_on_items, evidence_on_items, margin_level, winner_level
 from duels.storage.storage import StudyRow
-from duels.study.plan import answers_on_items, is_true, plan, until_verdict_on_items
+from duels.study.plan import answers_on_items, estimate_votes, is_true, until_verdict_on_items
 from duels.study.state.counts import next_event
 from duels.study.state.item_schedule import ItemSet
 from duels.study.state.live import History
@@ -86,7 +86,7 @@ def with_an_item(W, T, i, j, items, by):
 
 def literal(wins, ties, items, policy, number, confidence=0.95, margin=0.0, seed=0):
     """Duels and verdict of one study in the interpreter: bags of answers, and a look at the verdict after each."""
-    K, chosen = len(wins), duels.policy(policy).with_goal(confidence, margin)
+    K, chosen = len(wins), duels.policies.load_policy(policy).with_goal(confidence, margin)
     state, (coin, luck) = chosen.start(K, 10**6), loop.streams(seed, number)
     doubt, names, t = np.random.default_rng([seed, number]), [str(arm) for arm in range(K)], 1
     W, T, answers = np.zeros((K, K), int), np.zeros((K, K), int), 0
@@ -117,7 +117,7 @@ def literal(wins, ties, items, policy, number, confidence=0.95, margin=0.0, seed
 
 
 def kernel(wins, ties, items, policy, number, confidence=0.95, margin=0.0, seed=0, compiled=False):
-    chosen = duels.policy(policy).with_goal(confidence, margin)
+    chosen = duels.policies.load_policy(policy).with_goal(confidence, margin)
     play = loop.bind_to(until_verdict_on_items, chosen, compiled=compiled)
     state, (coin, luck) = chosen.start(len(wins), 10**6), loop.streams(seed, number)
     known, doubt = new_item_looks(wins, ties, items, 1 - confidence, margin), np.random.default_rng([seed, number])
@@ -191,7 +191,7 @@ def test_looks_are_those_of_a_live_study(ties, margin):
 
 
 def new_history(items, number, margin=0.0, policy="verdict"):
-    chosen = duels.policy(policy).with_goal(0.95, margin)
+    chosen = duels.policies.load_policy(policy).with_goal(0.95, margin)
     goal = new_goal(0.95, margin, "stop", "these-answers", ties=chosen.live_ties)
     history = History(StudyRow(0, "s", 0.0, str(chosen), None, number, 600.0, {"goal": goal._asdict()}), chosen)
     history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": ["0", "1", "2"]})))
@@ -277,34 +277,34 @@ def interpreted(monkeypatch):
 def test_a_plan_worked_by_hand(interpreted):
     # Arm 0 wins all items: when it has more than half, nothing can change that. It takes 13 wins without items.
     for items, answers in ((1, 1), (2, 2), (10, 6), (11, 6)):
-        (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=items, about="these-answers")
+        (row,) = estimate_votes(arms=2, gap=0.5, policies="verdict", studies=3, items=items, about="these-answers")
         assert (row.answers_median, row.answers_90, row.undecided, row.wrong) == (answers, answers, 0.0, 0.0)
         assert row.regret_median == answers / 4
     # Nearly level arms win one each of two items, but for a chance of 1 %, and that is the verdict.
-    (row,) = plan(arms=2, gap=0.005, policies="verdict", studies=3, items=2, about="these-answers")
+    (row,) = estimate_votes(arms=2, gap=0.005, policies="verdict", studies=3, items=2, about="these-answers")
     assert (row.answers_median, row.undecided, row.wrong) == (2, 0.0, 0.0)
-    (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=10, budget=5, about="these-answers")
+    (row,) = estimate_votes(arms=2, gap=0.5, policies="verdict", studies=3, items=10, budget=5, about="these-answers")
     assert row.within_budget == 0
-    (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=10, limit=5, about="these-answers")
+    (row,) = estimate_votes(arms=2, gap=0.5, policies="verdict", studies=3, items=10, limit=5, about="these-answers")
     assert row.undecided == 1
 
 
 def test_a_plan_on_new_items_worked_by_hand(interpreted):
     # The verdict is about items like these: it takes 13 wins in a row whatever the number of items, or it ends without.
     for items, undecided in ((12, 1.0), (13, 0.0), (40, 0.0)):
-        (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=items)
+        (row,) = estimate_votes(arms=2, gap=0.5, policies="verdict", studies=3, items=items)
         assert (row.undecided, row.wrong) == (undecided, 0.0)
         assert row.answers_median == (math.inf if undecided else 13)
     # Of three arms, 0.5 + 2·3/(3·0.05) = 40.5: 14 wins over each of two.
-    (row,) = plan(arms=3, gap=0.5, policies="verdict", studies=3, items=14)
+    (row,) = estimate_votes(arms=3, gap=0.5, policies="verdict", studies=3, items=14)
     assert (row.undecided, row.wrong) == (0.0, 0.0)
     assert 28 <= row.answers_median <= 42
-    (row,) = plan(arms=3, gap=0.5, policies="verdict", studies=3, items=13)
+    (row,) = estimate_votes(arms=3, gap=0.5, policies="verdict", studies=3, items=13)
     assert (row.undecided, row.wrong) == (1.0, 0.0)
 
 
 def test_several_at_once_end_when_all_was_asked():
-    (row,) = plan(NEARLY_LEVEL, policies="random", studies=3, items=4, parallel=5, about="these-answers")
+    (row,) = estimate_votes(NEARLY_LEVEL, policies="random", studies=3, items=4, parallel=5, about="these-answers")
     assert (row.undecided, row.wrong) == (0, 0)
     assert row.answers_90 <= 12
 
@@ -312,4 +312,4 @@ def test_several_at_once_end_when_all_was_asked():
 @pytest.mark.parametrize("items", [0, -1, 1.5, 10**6])
 def test_bad_numbers_of_items_are_refused(items):
     with pytest.raises(InvalidInput, match=r"items is .*: expected (from 1 to 100000|a whole number)"):
-        plan(arms=2, gap=0.1, items=items)
+        estimate_votes(arms=2, gap=0.1, items=items)

@@ -33,7 +33,7 @@ class Luck:
 def begun(policy, arms, **goal):
     """The history of a study that has just been created."""
     settings = {"goal": new_goal(ties="halves", **goal)._asdict()}
-    history = History(StudyRow(1, "study", 0.0, policy, None, 7, 600.0, settings), duels.policy(policy))
+    history = History(StudyRow(1, "study", 0.0, policy, None, 7, 600.0, settings), duels.policies.load_policy(policy))
     history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": arms})))
     return history
 
@@ -248,7 +248,9 @@ def test_answers_reach_what_is_settled_and_ranked():
 def test_one_answer_is_entered_like_many(ties):
     """All that an answer can be: either side first, self-duels, ties, retired arms."""
     settings = {"goal": new_goal(ties=ties)._asdict()}
-    history = History(StudyRow(1, "study", 0.0, "random", None, 7, 600.0, settings), duels.policy("random"))
+    history = History(
+        StudyRow(1, "study", 0.0, "random", None, 7, 600.0, settings), duels.policies.load_policy("random")
+    )
     history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": ["a", "b", "c"]})))
     for number, (left, right, swapped, answer) in enumerate(np.ndindex(3, 3, 2, 4)):
         shown = {"left_arm": left, "right_arm": right, "swapped": swapped}
@@ -268,7 +270,7 @@ def test_a_rival_is_the_kernel_s_with_open_duels_as_ties():
     rng, seen = np.random.default_rng(8), set()
     for number in range(400):
         history = table(rng, changed=number % 2 == 1)
-        arms, policy = list(history.places), duels.policy("rucb:alpha=0.7")
+        arms, policy = list(history.places), duels.policies.load_policy("rucb:alpha=0.7")
         halves = (history.wins + 0.5 * (history.ties + waiting(history)))[np.ix_(arms, arms)]
         champion, t = int(rng.integers(len(arms))), int(rng.integers(1, 500))
         expected = policy_state.rival(halves, champion, t + len(history.list_leased(0.0)), 0.7)

@@ -11,7 +11,7 @@ from scipy import stats
 from watching import chase_on, crown, new_chase
 
 from duels.engine import compiling
-from duels.policies import policy
+from duels.policies import load_policy
 from duels.study.stats.reach import IN_SIGHT, SIZES, STAKES, Reach, find_reach, firm_levels, winner_levels
 
 LEFT, RIGHT, TIE, BOTH_BAD = range(4)
@@ -195,7 +195,7 @@ def misjudged(arms, per, n, studies, delta, how=0.3, clusters=20, noise=0.0, one
     `how` is a policy, or the share of random pairs of `crown`. Without later arms what holds once holds for good, so
     one look at the end is a look after every answer.
     """
-    chosen = policy(how) if isinstance(how, str) else None
+    chosen = load_policy(how) if isinstance(how, str) else None
     kernels = {"select": chosen.module.select, "update": chosen.module.update} if chosen else {}
     ask, wrong = compiling.compile_with(ask_level, kernels or {"select": crown, "update": chase_on}), 0
     for k in range(studies):

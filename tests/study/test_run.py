@@ -312,7 +312,9 @@ def test_inside_a_running_event_loop(url):
 
 def test_find_best_async(url):
     async def main():
-        result = await duels.find_best_async(OUTPUTS, AsyncObject(), prompts=PROMPTS, storage=url, study_name="s")
+        result = await duels.judges.find_best_async(
+            OUTPUTS, AsyncObject(), prompts=PROMPTS, storage=url, study_name="s"
+        )
         return result, await run_async(result.study, AsyncObject())
 
     first, second = asyncio.run(main())

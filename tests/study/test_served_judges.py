@@ -139,7 +139,7 @@ def test_limits_hold_over_the_socket(serving, url):
 def test_several_servers_and_an_event_loop(serving, url):
     async def main(first, second):
         judges = {name: duels.judges.openai(one.url, "fake") for name, one in (("x", first), ("y", second))}
-        return await duels.find_best_async(OUTPUTS, judges, prompts=PROMPTS, storage=url, concurrency=4)
+        return await duels.judges.find_best_async(OUTPUTS, judges, prompts=PROMPTS, storage=url, concurrency=4)
 
     sure = {"terse": 50.0, "plain": 0.0, "wordy": -50.0}  # a second judge may be asked in the other order
     with serving(strengths=sure, seed=1) as first, serving(strengths=sure, seed=2) as second:

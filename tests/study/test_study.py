@@ -34,7 +34,7 @@ def reopened(url, name="study"):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_answers_one_by_one_go_through_the_states_of_simulate(url, policy):
     """With the world's luck of run 0, asking and telling is run 0 of `simulate`, duel for duel."""
-    matrix = duels.problem("bradley-terry:arms=5,spread=0.8")
+    matrix = duels.load_problem("bradley-terry:arms=5,spread=0.8")
     steps = 400
     study = create_study(matrix.names, "study", url, policy, horizon=steps)
     luck = loop.streams(0, 0)[1]
@@ -741,9 +741,9 @@ def test_a_compiled_player_goes_through_the_interpreted_one_s_states(policy):
     """With eliminations, and with arrays that a policy makes in any order."""
     from duels.study.state.policy_state import Player
 
-    matrix, none = duels.problem("linear:arms=4"), np.zeros(0, np.int64)
+    matrix, none = duels.load_problem("linear:arms=4"), np.zeros(0, np.int64)
     for seed in range(1, 7):
-        plain, fast = (Player(duels.policy(policy), 4, 300, seed) for _ in range(2))
+        plain, fast = (Player(duels.policies.load_policy(policy), 4, 300, seed) for _ in range(2))
         fast.compile()
         luck = np.random.default_rng(seed)
         for _ in range(300):
@@ -852,7 +852,7 @@ def test_questions_are_those_of_a_fresh_look_whatever_the_clock_does(url, now, s
     rows = storage.read_events(storage.connection(), hosts[0].id, 0)
     for k, row in enumerate(rows):
         if row[1] == "ask":
-            fresh = History(hosts[0].row, duels.policy("verdict"))
+            fresh = History(hosts[0].row, duels.policies.load_policy("verdict"))
             fresh.apply(rows[:k])
             assert fresh.question(row[9], not row[10]) == row[4:7]
     assert hosts[1].check() == len(rows)

@@ -14,7 +14,7 @@ import duels
 from duels.errors import InvalidInput, UnknownName
 from duels.study.voters import agreement, voter_tests
 from duels.study.voters import agreement as kappas
-from duels.study.voters.agreement import Alpha, Answers, agreements, krippendorff
+from duels.study.voters.agreement import Alpha, Answers, compare_judges, krippendorff
 from duels.study.voters.voter_tests import LEVEL, compare, holm, side_p_values
 
 
@@ -58,7 +58,7 @@ def test_kappa_of_a_published_table():
     """The usual example of 50 proposals: 20 and 15 alike, 5 and 10 not. κ = (0.7 − 0.5) / 0.5."""
     rows = [("tie", "tie")] * 20 + [("tie", "both_bad")] * 5 + [("both_bad", "tie")] * 10 + [("both_bad",) * 2] * 15
     answers = [(k, judge, word) for k, row in enumerate(rows) for judge, word in zip("ab", row)]
-    assert agreements(answers)[0][3:] == pytest.approx((0.7, 0.5, 0.4))
+    assert compare_judges(answers)[0][3:] == pytest.approx((0.7, 0.5, 0.4))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -210,7 +210,7 @@ def test_a_coin_and_an_always_left_are_found():
     found = []
     for _ in range(20):
         rows = log(rng, [0.85] * 8 + [0.5, 0.5], questions=250, left=(9,))
-        voters = duels.agreement(rows).voters
+        voters = duels.measure_agreement(rows).voters
         found.append([{v.voter for v in voters if getattr(v, kind)} for kind in ("one_sided", "at_random")])
     assert sum("v9" in sides for sides, _ in found) == 20
     assert sum("v8" in random for _, random in found) >= 15
@@ -221,7 +221,7 @@ def test_a_coin_and_an_always_left_are_found():
 def test_a_weak_voter_is_not_called_random():
     """Agrees less than the others, for certain, but more than a coin too."""
     rng = np.random.default_rng(13)
-    voters = {v.voter: v for v in duels.agreement(log(rng, [0.98] * 9 + [0.7], questions=400)).voters}
+    voters = {v.voter: v for v in duels.measure_agreement(log(rng, [0.98] * 9 + [0.7], questions=400)).voters}
     assert voters["v9"].p_low < 1e-6
     assert voters["v9"].p_chance < 1e-6
     assert not voters["v9"].at_random
@@ -234,7 +234,7 @@ def test_nothing_depends_on_the_order_of_sides_or_names():
     renamed = [
         row | {key: {"a": "z", "b": "y", "c": "x"}[row[key]] for key in ("left", "right", "winner")} for row in turned
     ]
-    here, there = duels.agreement(rows), duels.agreement(renamed)
+    here, there = duels.measure_agreement(rows), duels.measure_agreement(renamed)
     assert here[:7] == there[:7]
     for one, other in zip(here.voters, there.voters):
         assert (one.voter, *one[5:10]) == (other.voter, *other[5:10])
@@ -249,7 +249,7 @@ VOTES = [
 
 def test_by_hand():
     # Ann and Bob chose a, Cem a tie: of three pairs one agrees. By chance: 2 · 1 / 2 of 3 · 2 ordered pairs.
-    found = duels.agreement(VOTES)
+    found = duels.measure_agreement(VOTES)
     assert found[:6] == ("a pair of arms", 1, 3, pytest.approx(1 / 3), pytest.approx(1 / 6), pytest.approx(0.2))
     assert [(one.first, one.second, one.raw) for one in found.pairs] == [
         ("ann", "bob", 1.0),
@@ -287,26 +287,26 @@ def with_columns(**columns):
 def test_what_a_question_is(columns, question, questions):
     rows = with_columns(**columns)
     for source in (rows, iter(rows), duels.read_votes(rows, extra=columns)):
-        found = duels.agreement(source)
+        found = duels.measure_agreement(source)
         assert (found.question, found.questions) == (question, questions)
-    assert duels.agreement(rows, question=[]).questions == 1
+    assert duels.measure_agreement(rows, question=[]).questions == 1
 
 
 def test_one_column_by_its_name():
     rows = with_columns(task=[1, 1, 2])
-    assert duels.agreement(rows, question="task").answers == 2
+    assert duels.measure_agreement(rows, question="task").answers == 2
     with pytest.raises(UnknownName, match=r"unknown column of the list 'tusk'\. Did you mean 'task'"):
-        duels.agreement(rows, question="tusk")
+        duels.measure_agreement(rows, question="tusk")
 
 
 def test_standard_input(monkeypatch):
     text = b"left,right,winner,voter,prompt\na,b,left,ann,1\na,b,left,bob,1\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-    assert duels.agreement("-").raw == 1.0
+    assert duels.measure_agreement("-").raw == 1.0
 
 
 def test_no_question_with_two_voters_is_said():
-    found = duels.agreement(with_columns(item=[1, 2, 3]))
+    found = duels.measure_agreement(with_columns(item=[1, 2, 3]))
     assert (found.raw, found.base, found.alpha, found.pairs) == (None, None, None, [])
     assert str(found).startswith("No question was answered by two voters, so there is no agreement to measure. A que")
     assert "a coin" not in str(found)
@@ -314,46 +314,46 @@ def test_no_question_with_two_voters_is_said():
 
 def test_votes_without_voters_are_refused():
     with pytest.raises(InvalidInput, match="the list does not say who voted"):
-        duels.agreement([("a", "b", "left")])
+        duels.measure_agreement([("a", "b", "left")])
 
 
 def test_some_votes_without_a_voter_or_a_question_are_left_out():
     rows = [*with_columns(item=[1, 1, None]), VOTES[0] | {"voter": None, "item": 1}]
-    found = duels.agreement(rows)
+    found = duels.measure_agreement(rows)
     assert (found.answers, found.left_out) == (2, 2)
     assert str(found).endswith("2 votes left out: no voter, or no question.")
 
 
 def test_winners_and_losers_have_no_sides():
     rows = [{"winner": "a", "loser": "b", "voter": voter, "item": k} for k in range(30) for voter in ("ann", "bob")]
-    found = duels.agreement(rows)
+    found = duels.measure_agreement(rows)
     assert not any(one.one_sided or one.left or one.right for one in found.voters)
     assert "No test of sides" in str(found)
     orders = [("a", "b"), ("b", "a")] * 15
     sided = [{"left": a, "right": b, "winner": "left", "voter": "ann", "item": k} for k, (a, b) in enumerate(orders)]
-    assert duels.agreement(sided).voters[0].one_sided
+    assert duels.measure_agreement(sided).voters[0].one_sided
 
 
 def test_the_first_answer_of_a_voter_counts():
     rows = [*with_columns(item=[1, 1, 1]), VOTES[0] | {"winner": "right", "item": 1}]
-    found = duels.agreement(rows)
-    assert found[3:5] == duels.agreement(rows[:3])[3:5]
+    found = duels.measure_agreement(rows)
+    assert found[3:5] == duels.measure_agreement(rows[:3])[3:5]
     assert (found.voters[0].answers, found.voters[0].left, found.voters[0].right) == (2, 1, 0)
-    assert duels.agreement(rows, question=[]).voters[0].right == 1  # a coin for each vote
+    assert duels.measure_agreement(rows, question=[]).voters[0].right == 1  # a coin for each vote
 
 
 def test_rows_that_stand_for_several_votes():
     """One answer to a question, and as many votes with coins of their own if a question is a pair of arms."""
     rows = [{"left": "a", "right": "b", "winner": "left", "voter": v, "count": n} for v, n in (("ann", 30), ("bob", 1))]
-    found = duels.agreement(rows)
+    found = duels.measure_agreement(rows)
     assert [(one.voter, one.answers, one.left) for one in found.voters] == [("ann", 30, 30), ("bob", 1, 1)]
     assert (found.answers, found.left_out) == (2, 0)
-    assert duels.agreement([row | {"item": 1} for row in rows]).voters[0].left == 1
+    assert duels.measure_agreement([row | {"item": 1} for row in rows]).voters[0].left == 1
 
 
 def test_many_voters_of_one_question_take_no_time():
     rows = [("a", "b", "left", f"v{k}") for k in range(3000)]
-    found = duels.agreement(rows)
+    found = duels.measure_agreement(rows)
     assert (found.answers, found.raw, len(found.pairs)) == (3000, 1.0, 190)
     assert "185 more pairs of voters" in str(found)
 
@@ -368,7 +368,7 @@ def test_a_study_without_items(url):
     for voter in ("ann", "bob"):
         answered(study, voter, "a")
     study.import_votes([("a", "b", "right", "eve")] * 40)
-    found = duels.agreement(study)
+    found = duels.measure_agreement(study)
     assert found[:3] == ("a pair of arms", 1, 3)
     assert found.raw == pytest.approx(1 / 3)
     assert [(one.voter, one.answers, one.left + one.right) for one in found.voters] == [
@@ -383,18 +383,18 @@ def test_a_study_with_items(url):
     duels.study.add_items(study, [{"prompt": word, "outputs": {"a": "1", "b": "2"}} for word in "xy"])
     for voter in ("ann", "ann", "bob", "bob"):
         answered(study, voter, "a")
-    found = duels.agreement(study)
+    found = duels.measure_agreement(study)
     assert found[:4] == ("a pair of arms and item", 2, 4, 1.0)
 
 
 def test_questions_that_a_second_judge_answered_count(url):
-    """As `RunResult.agreements` has them, with what is missing there: questions that both were asked by chance."""
+    """As `JudgeResult.agreements` has them, with what is missing there: questions that both were asked by chance."""
     prompts = [f"prompt {k}" for k in range(60)]
     judges = {"x": lambda prompt, left, right: "left", "y": lambda prompt, left, right: "right"}
     result = duels.find_best(
         {"a": prompts, "b": prompts[::-1]}, judges, prompts=prompts, storage=url, max_calls=100, orders="one"
     )
-    found = duels.agreement(result.study)
+    found = duels.measure_agreement(result.study)
     (pair,) = found.pairs
     assert pair.questions >= result.agreements[0].questions > 0
     repeats = sum(entry.kind == "repeat" for entry in result.study.events())
@@ -404,7 +404,7 @@ def test_questions_that_a_second_judge_answered_count(url):
 
 def test_the_crowd(shared_data):
     """Real votes: three of 124 voters prefer a side, and four agree with the others no more than a coin does."""
-    found = duels.agreement(shared_data("votes/llmfao-crowd.csv.gz"))
+    found = duels.measure_agreement(shared_data("votes/llmfao-crowd.csv.gz"))
     assert (found.question, found.questions, round(found.alpha, 2)) == ("a pair of arms and prompt", 2124, 0.29)
     assert [one.voter for one in found.voters if one.one_sided] == ["20", "37", "32"]
     assert [one.voter for one in found.voters if one.at_random] == ["15", "20", "11", "70"]
@@ -422,9 +422,9 @@ MODULES = (kappas, voter_tests, voter_tests, agreement)
 def test_sides_that_no_coin_decided_are_not_tested():
     """In such a log the first arm is always the same one of two, such as the baseline: it says nothing about sides."""
     rows = [{"left": "base", "right": f"arm {k % 3}", "winner": "right", "voter": "ann", "item": k} for k in range(60)]
-    found = duels.agreement(rows)
+    found = duels.measure_agreement(rows)
     assert not found.shuffled
     assert [(row.p_side, row.one_sided) for row in found.voters] == [(1.0, False)]
     assert "No test of sides: no two arms were shown in both orders, so no coin decided them." in str(found)
     turned = [row | {"left": row["right"], "right": "base"} if k % 2 else row for k, row in enumerate(rows)]
-    assert [row.one_sided for row in duels.agreement(turned).voters] == [True]
+    assert [row.one_sided for row in duels.measure_agreement(turned).voters] == [True]

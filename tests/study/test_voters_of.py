@@ -1,4 +1,4 @@
-"""The voters of a live study: against `duels.agreement`, by brute force, and worked by hand."""
+"""The voters of a live study: against `duels.measure_agreement`, by brute force, and worked by hand."""
 
 import itertools
 import random
@@ -119,7 +119,7 @@ def test_two_voters_agree_alike_in_the_text_and_in_the_table():
     found = found_of(study)
     assert {row["share"] for row in rows_by_name(found).values()} == {1.0}
     assert "agree in 100 % of cases" in summary_of(found)["words"]
-    assert duels.agreement(study).raw == pytest.approx(1 / 6)  # there a tie is an answer
+    assert duels.measure_agreement(study).raw == pytest.approx(1 / 6)  # there a tie is an answer
 
 
 def test_voters_without_answers_that_count_are_said():
@@ -155,7 +155,7 @@ def test_any_history_by_brute_force_and_against_agreement(seed):
     }
     for name, (_, share) in expected.items():
         assert rows[name]["share"] == (share if share is None else pytest.approx(share, abs=1 / 120))
-    other = duels.agreement(study)
+    other = duels.measure_agreement(study)
     assert other.raw is not None
     compared = [row for row in rows.values() if row["compared"]]
     mean = sum(row["compared"] * row["share"] for row in compared) / sum(row["compared"] for row in compared)
@@ -182,7 +182,7 @@ def test_those_who_do_not_look_are_listed_as_in_agreement(clock):
             skill = {"coin": 0.5}.get(voter, 0.95)
             better, worse = sorted((duel.left, duel.right))
             study.tell(duel, "left" if voter == "lefty" else better if luck.random() < skill else worse, voter=voter)
-    found, other = found_of(study), duels.agreement(study)
+    found, other = found_of(study), duels.measure_agreement(study)
     names = np.array(found.names)
     assert sorted(names[found.at_random]) == sorted(one.voter for one in other.voters if one.at_random)
     assert "coin" in names[found.at_random]
@@ -222,7 +222,7 @@ def test_favorites_of_a_study_on_items_are_those_of_agreement():
 
 def same_favorites(study):
     mine = rows_by_name(found_of(study))
-    for row in duels.agreement(study).voters:
+    for row in duels.measure_agreement(study).voters:
         one = mine[row.voter]
         assert (one["favorite"], one["favors_arm"]) == (row.favorite, row.favors_arm)
         assert (one["chosen"], one["of"]) == (row.chosen, row.of)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from duels.files import pack_arrays
-from duels.policies import policy
+from duels.policies import load_policy
 from duels.server import child_process
 from duels.storage import storage as registry
 from duels.storage.storage import NotReady
@@ -152,7 +152,7 @@ def test_what_happens_while_the_policy_takes_in_answers_is_not_lost(url, meanwhi
     history.take_back(work, True)
     asked = study.ask()
     assert study.check()
-    fresh = History(study.row, policy("dts"))
+    fresh = History(study.row, load_policy("dts"))
     rows = study.storage.read_events(study.storage.connection(), study.id, 0)[:-1]
     from duels.storage.batches import read_stored
 
@@ -307,8 +307,8 @@ def test_where_numba_is_turned_off_nothing_waits_for_it(monkeypatch, switch, com
     monkeypatch.setattr(child_process, "_compiled", set())
     tasks = []
     monkeypatch.setattr(child_process.POLICIES, "run", lambda *task: tasks.append(task))
-    child_process.compile_policy(policy("rucb"))
+    child_process.compile_policy(load_policy("rucb"))
     assert tasks == ([(child_process.fill_cache, "rucb")] if compiles else [])
-    player = Player(policy("rucb"), 300, None, 0)
+    player = Player(load_policy("rucb"), 300, None, 0)
     assert player.wants_compiling(at_once=True) == compiles
     assert player.look_ahead(np.zeros(0, np.int64), np.zeros(0, np.int64))

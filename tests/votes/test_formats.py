@@ -10,7 +10,7 @@ import pytest
 import duels
 from duels.errors import InvalidInput, UnknownName
 from duels.study.analysis import tally_of
-from duels.votes import readers
+from duels.votes import read_votes
 
 
 def votes_in(found):
@@ -52,7 +52,7 @@ def test_lmarena(tmp_path):
     frame = pl.DataFrame(rows).with_columns(pl.col("timestamp").str.to_datetime())
     frame.write_parquet(tmp_path / "train.parquet")
     extra = ["language", "conv_metadata.sum_assistant_a_tokens", "category_tag.math_v0.1.math"]
-    found = readers(tmp_path / "train.parquet", extra=extra)
+    found = read_votes(tmp_path / "train.parquet", extra=extra)
     assert votes_in(found) == [
         ("gpt", "llama", "left", None),
         ("llama", "qwen", "both_bad", None),
@@ -62,13 +62,13 @@ def test_lmarena(tmp_path):
     assert found.said == "model_a → left, model_b → right, winner, timestamp → time"
     assert found.extra["conv_metadata.sum_assistant_a_tokens"].to_list() == [0, 10, 20]
     lines(tmp_path / "train.jsonl", *rows)
-    again = readers(tmp_path / "train.jsonl", extra=extra)
+    again = read_votes(tmp_path / "train.jsonl", extra=extra)
     assert again == found
     for name in extra:
         assert again.extra[name].equals(found.extra[name])
     assert found.extra["category_tag.math_v0.1.math"].to_list() == [False, True, False]
     with pytest.raises(UnknownName, match=r"category_tag.maths"):
-        readers(tmp_path / "train.parquet", extra=["category_tag.maths"])
+        read_votes(tmp_path / "train.parquet", extra=["category_tag.maths"])
 
 
 def test_fastchat(tmp_path):
@@ -79,7 +79,7 @@ def test_fastchat(tmp_path):
         battle | {"model_a": "koala", "model_b": "alpaca", "winner": "model_b"},
         battle | {"model_a": "alpaca", "model_b": "koala", "winner": "tie (bothbad)"},
     )
-    found = readers(path)
+    found = read_votes(path)
     assert votes_in(found) == [
         ("koala", "alpaca", "right", "arena_user_3"),
         ("alpaca", "koala", "both_bad", "arena_user_3"),
@@ -98,7 +98,7 @@ def test_mt_bench(tmp_path):
         ("model_2", "model_2"),
     ]
     rows = [pair | {"g1_winner": one, "g2_winner": other, "tstamp": 1687222841} for one, other in orders]
-    found = readers(lines(tmp_path / "gpt-4_pair.jsonl", *rows), extra=["question_id"])
+    found = read_votes(lines(tmp_path / "gpt-4_pair.jsonl", *rows), extra=["question_id"])
     assert votes_in(found) == [("llama", "vicuna", word, "gpt-4, pair-v2") for word in ("left", "tie", "tie", "right")]
     assert found.skipped == 1
     assert found.extra["question_id"].to_list() == [81] * 4
@@ -109,9 +109,9 @@ def test_mt_bench(tmp_path):
     with pytest.raises(
         InvalidInput, match=r"line 1: g1_winner and g2_winner are 'model_3' and 'tie', expected model_1,"
     ):
-        readers(lines(tmp_path / "bad.jsonl", pair | {"g1_winner": "model_3", "g2_winner": "tie"}))
+        read_votes(lines(tmp_path / "bad.jsonl", pair | {"g1_winner": "model_3", "g2_winner": "tie"}))
     pl.DataFrame(rows).write_parquet(tmp_path / "pairs.parquet")
-    assert readers(tmp_path / "pairs.parquet") == found
+    assert read_votes(tmp_path / "pairs.parquet") == found
 
 
 def test_arena_hard(tmp_path):
@@ -122,7 +122,7 @@ def test_arena_hard(tmp_path):
         return row | {"games": [{"score": score, "judgment": {"answer": "…"}, "prompt": []} for score in scores]}
 
     path = lines(tmp_path / "qwen.jsonl", games("A>>B", "B>A"), games("A=B", None), games("B>A", "A>B"))
-    found = readers(path)
+    found = read_votes(path)
     assert votes_in(found) == [
         ("o3", "qwen", "left", "gpt-4.1"),
         ("qwen", "o3", "right", "gpt-4.1"),
@@ -133,9 +133,9 @@ def test_arena_hard(tmp_path):
     assert found.skipped == 1
     assert found.lines.tolist() == [1, 1, 2, 3, 3]
     with pytest.raises(InvalidInput, match="the score of a game is 'A wins', expected A>>B, A>B, A=B, B>A or B>>A"):
-        readers(lines(tmp_path / "bad.jsonl", games("A wins", "A>B")))
+        read_votes(lines(tmp_path / "bad.jsonl", games("A wins", "A>B")))
     with pytest.raises(InvalidInput, match="games is 'A>B', expected a list of two games, each with a score"):
-        readers(lines(tmp_path / "bad.jsonl", row | {"games": "A>B"}))
+        read_votes(lines(tmp_path / "bad.jsonl", row | {"games": "A>B"}))
 
 
 def test_alpaca_eval(tmp_path):
@@ -144,7 +144,7 @@ def test_alpaca_eval(tmp_path):
     given = [1, 2, 1.5, 1.0003, 1.99, None]
     path = tmp_path / "annotations.json"
     path.write_text(json.dumps([row | {"preference": one} for one in given], indent=1))
-    found = readers(path)
+    found = read_votes(path)
     assert [vote.winner for vote in found] == ["left", "right", "tie", "left", "right"]
     assert {vote[:2] + vote[3:4] for vote in found} == {
         ("text_davinci_003", "vicuna", "weighted_alpaca_eval_gpt4_turbo")
@@ -152,7 +152,7 @@ def test_alpaca_eval(tmp_path):
     assert found.skipped == 1
     path.write_text(json.dumps([row | {"preference": 3}]))
     with pytest.raises(InvalidInput, match="row 1: preference is 3, expected a number from 1, the first output, to 2"):
-        readers(path)
+        read_votes(path)
 
 
 def test_kaggle(tmp_path):
@@ -163,7 +163,7 @@ def test_kaggle(tmp_path):
         '2,llama,gpt,"[""hi""]","[""a""]","[""b""]",0,1,0\n'
         '3,gpt,llama,"[""hi""]","[""a""]","[""b""]",0,0,1\n'
     )
-    found = readers(path)
+    found = read_votes(path)
     assert [vote.winner for vote in found] == ["left", "right", "tie"]
     assert found.count is None
     assert found.said == (
@@ -194,7 +194,7 @@ def test_promptfoo(tmp_path):
     whole = {"version": 3, "timestamp": "2025-01-01", "results": results, "prompts": [], "stats": {}}
     for content in (whole, {"evalId": "e", "results": whole}):
         path.write_text(json.dumps(content, indent=2))
-        assert [vote[:3] for vote in readers(path)] == [
+        assert [vote[:3] for vote in read_votes(path)] == [
             ("gpt", "llama", "left"),
             ("gpt", "qwen", "tie"),
             ("llama", "qwen", "right"),
@@ -202,13 +202,13 @@ def test_promptfoo(tmp_path):
         ]
     path.write_text(json.dumps(whole | {"results": [*results, result(2, "gpt", None, True)]}, indent=2))
     with pytest.raises(InvalidInput, match="result 6: its score is None, expected a number"):
-        readers(path)
+        read_votes(path)
 
 
 def test_a_caller_who_names_the_columns_is_believed(tmp_path):
     row = {"model_1": "x", "model_2": "y", "g1_winner": "model_1", "g2_winner": "tie"}
     path = lines(tmp_path / "pairs.jsonl", row)
-    found = readers(path, columns={"left": "model_1", "right": "model_2", "winner": "g1_winner"})
+    found = read_votes(path, columns={"left": "model_1", "right": "model_2", "winner": "g1_winner"})
     assert [vote[:3] for vote in found] == [("x", "y", "left")]
 
 
@@ -216,7 +216,7 @@ def test_counts_per_pair(tmp_path):
     """As SQL writes them, and as `duels preferences -f csv` does."""
     path = tmp_path / "counts.csv"
     path.write_text("left,right,wins_left,wins_right,ties\na,b,3000000000,2000000000,7\nb,c,2,0,0\nc,a,,1,0\n")
-    found = readers(path)
+    found = read_votes(path)
     assert [(vote[:3], vote.count) for vote in found] == [
         (("a", "b", "left"), 3_000_000_000),
         (("a", "b", "right"), 2_000_000_000),
@@ -231,17 +231,17 @@ def test_counts_per_pair(tmp_path):
     assert ties.tolist() == [[0, 7, 0], [7, 0, 0], [0, 0, 0]]
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("first,second,wins,losses,ties,duels\na,b,3,2,1,6\n")
-    assert [(vote.winner, vote.count) for vote in readers(pairs)] == [("left", 3), ("right", 2), ("tie", 1)]
+    assert [(vote.winner, vote.count) for vote in read_votes(pairs)] == [("left", 3), ("right", 2), ("tie", 1)]
 
 
 def test_a_column_of_counts(tmp_path):
     path = tmp_path / "counts.csv"
     path.write_text("left,right,winner,count\na,b,left,5\na,b,tie,1\nb,a,skip,4\nb,a,left,0\n")
-    found = readers(path)
+    found = read_votes(path)
     assert [(vote[:3], vote.count) for vote in found] == [(("a", "b", "left"), 5), (("a", "b", "tie"), 1)]
     assert found.skipped == 4
     single = [("a", "b", "left")] * 5 + [("a", "b", "tie")]
-    assert duels.ratings(path).equals(duels.ratings(single))
+    assert duels.rate(path).equals(duels.rate(single))
     assert str(duels.analyze(path)).replace("count", "").splitlines()[2:] == str(duels.analyze(single)).splitlines()[2:]
 
 
@@ -250,7 +250,7 @@ def test_counts_that_are_none(tmp_path, bad):
     path = tmp_path / "counts.csv"
     path.write_text(f"left,right,wins_left,wins_right\na,b,1,2\na,c,{bad},2\n")
     with pytest.raises(InvalidInput, match=rf"line 3: the count of left is '{bad}', expected a whole number"):
-        readers(path)
+        read_votes(path)
 
 
 def test_the_query_in_the_documentation(tmp_path, monkeypatch):
@@ -264,7 +264,7 @@ def test_the_query_in_the_documentation(tmp_path, monkeypatch):
     rows = [f"{'ab'[k % 2]},{'cd'[k % 3 // 2]},{words[k % 5]}" for k in range(60)]
     (tmp_path / "votes.csv").write_text("\n".join(["model_a,model_b,winner", *rows]))
     duckdb.sql(queries[0]).write_parquet(str(tmp_path / "counts.parquet"))
-    wins, ties = (readers(tmp_path / name).matrix() for name in ("counts.parquet", "votes.csv"))
+    wins, ties = (read_votes(tmp_path / name).matrix() for name in ("counts.parquet", "votes.csv"))
     order = [wins.names.index(name) for name in ties.names]
     assert (wins.counts[order][:, order] == ties.counts).all()
     plain = {re.sub(r"--.*\n|\"|`|FROM.*? GROUP", "", query) for query in queries}

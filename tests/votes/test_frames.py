@@ -10,7 +10,7 @@ import pytest
 import duels
 from duels.errors import InvalidInput
 from duels.study.analysis import tally_of
-from duels.votes import count_votes, parse_columns, readers
+from duels.votes import count_votes, parse_columns, read_votes
 
 WORDS = [
     "left",
@@ -80,34 +80,34 @@ def only_columns(monkeypatch):
 def test_a_data_frame_is_read_like_its_rows(only_columns, tmp_path, seed):
     rows = random_table(seed)
     extra = ["language", "length"]
-    expected = readers(rows, extra=extra)
+    expected = read_votes(rows, extra=extra)
     frame = pl.DataFrame(rows)
-    same(readers(frame, extra=extra), expected)
+    same(read_votes(frame, extra=extra), expected)
     frame.write_parquet(tmp_path / "votes.parquet", row_group_size=17)
-    same(readers(tmp_path / "votes.parquet", extra=extra), expected)
-    same(readers((tmp_path / "votes.parquet").read_bytes(), extra=extra), expected)
+    same(read_votes(tmp_path / "votes.parquet", extra=extra), expected)
+    same(read_votes((tmp_path / "votes.parquet").read_bytes(), extra=extra), expected)
     categories = frame.with_columns(pl.col("model_a", "winner").cast(pl.Categorical))
-    same(readers(categories, extra=extra), expected)
+    same(read_votes(categories, extra=extra), expected)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_times_as_numbers_and_text(only_columns, seed):
     rows = random_table(seed)
     seconds = [row | {"tstamp": row["tstamp"] and row["tstamp"].timestamp()} for row in rows]
-    same(readers(pl.DataFrame(seconds)), readers(seconds))
+    same(read_votes(pl.DataFrame(seconds)), read_votes(seconds))
     text = [row | {"tstamp": row["tstamp"] and str(row["tstamp"])} for row in rows]
-    same(readers(pl.DataFrame(text)), readers(text))
+    same(read_votes(pl.DataFrame(text)), read_votes(text))
     local = pl.DataFrame(rows).with_columns(pl.col("tstamp").dt.convert_time_zone("Asia/Tokyo"))
-    assert readers(local).times == readers(rows).times
+    assert read_votes(local).times == read_votes(rows).times
     days = pl.DataFrame(rows).with_columns(pl.col("tstamp").dt.date())
-    same(readers(days), readers(days.to_dicts()))
+    same(read_votes(days), read_votes(days.to_dicts()))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_counted_votes_are_the_votes_counted(only_columns, seed):
     rows = random_table(seed)
     found = count_votes(pl.DataFrame(rows), extra=["language"])
-    single = readers(rows, extra=["language"])
+    single = read_votes(rows, extra=["language"])
     assert found.total == len(single)
     assert found.skipped == single.skipped
     assert found.names == single.names
@@ -115,19 +115,19 @@ def test_counted_votes_are_the_votes_counted(only_columns, seed):
     assert len(found) < len(single)
     for one, other in zip(tally_of(found), tally_of(single)):
         np.testing.assert_array_equal(one, other)
-    assert duels.ratings(found, by="language").equals(duels.ratings(single, by="language"))
+    assert duels.rate(found, by="language").equals(duels.rate(single, by="language"))
 
 
 def test_winner_and_loser(only_columns):
     frame = pl.DataFrame({"winner": ["a", "b", "a"], "loser": ["b", "a", "c"]})
-    assert [vote[:3] for vote in readers(frame)] == [("a", "b", "left"), ("b", "a", "left"), ("a", "c", "left")]
+    assert [vote[:3] for vote in read_votes(frame)] == [("a", "b", "left"), ("b", "a", "left"), ("a", "c", "left")]
     assert [vote.count for vote in count_votes(frame)] == [1, 1, 1]
 
 
 def test_a_column_of_counts(only_columns):
     frame = pl.DataFrame({"left": ["a", "a", "b"], "right": ["b", "b", "a"], "winner": ["left", "left", "tie"]})
     frame = frame.with_columns(pl.Series("count", [3, 4, 5]))
-    assert [vote.count for vote in readers(frame)] == [3, 4, 5]
+    assert [vote.count for vote in read_votes(frame)] == [3, 4, 5]
     assert [vote.count for vote in count_votes(frame)] == [7, 5]
 
 
@@ -135,7 +135,7 @@ def test_a_column_of_counts(only_columns):
 def test_bad_counts_are_found(count):
     frame = pl.DataFrame({"left": ["a", "a", "b"], "right": ["b", "b", "a"], "winner": ["left", "left", "tie"]})
     frame = frame.with_columns(pl.Series("count", count))
-    for read in (readers, count_votes):
+    for read in (read_votes, count_votes):
         if None in count:
             assert read(frame).total == 8
         else:
@@ -146,7 +146,7 @@ def test_bad_counts_are_found(count):
 def test_wide_counts_in_parquet(tmp_path):
     frame = pl.DataFrame({"left": ["a"], "right": ["b"], "wins_left": [10], "wins_right": [7], "ties": [1]})
     frame.write_parquet(tmp_path / "counts.parquet")
-    found = readers(tmp_path / "counts.parquet")
+    found = read_votes(tmp_path / "counts.parquet")
     assert [(vote.winner, vote.count) for vote in found] == [("left", 10), ("right", 7), ("tie", 1)]
 
 
@@ -158,26 +158,26 @@ def test_errors_name_the_rows(tmp_path):
     rows[7]["model_a"] = None
     rows[9]["model_b"] = rows[9]["model_a"]
     with pytest.raises(InvalidInput) as slow:
-        readers(rows)
+        read_votes(rows)
     frame = pl.DataFrame(rows)
     frame.write_parquet(tmp_path / "votes.parquet")
-    for read in (readers, count_votes):
+    for read in (read_votes, count_votes):
         with pytest.raises(InvalidInput) as fast:
             read(frame)
         assert str(fast.value).replace("DataFrame", "list") == str(slow.value)
     with pytest.raises(InvalidInput, match=r"(?s)8 of 1,000 rows cannot be read.*row 4: winner is 'nobody'"):
-        readers(tmp_path / "votes.parquet")
+        read_votes(tmp_path / "votes.parquet")
 
 
 def test_bad_voters_and_times_are_named():
     rows = random_table(2)
     rows[50]["judge"] = "x" * 300
     with pytest.raises(InvalidInput, match="row 51: voter is"):
-        readers(pl.DataFrame(rows))
+        read_votes(pl.DataFrame(rows))
     rows = [row | {"tstamp": 1e9} for row in random_table(2)]
     rows[60]["tstamp"] = 1e15
     with pytest.raises(InvalidInput, match="row 61: time is"):
-        readers(pl.DataFrame(rows))
+        read_votes(pl.DataFrame(rows))
 
 
 def test_folders_and_patterns(tmp_path):
@@ -186,31 +186,31 @@ def test_folders_and_patterns(tmp_path):
         path = tmp_path / "year=2024" / f"part-{part}.parquet"
         path.parent.mkdir(exist_ok=True)
         pl.DataFrame(rows[30 * part : 30 * part + 30], infer_schema_length=None).write_parquet(path)
-    expected = readers(rows)
+    expected = read_votes(rows)
     for source in (tmp_path, str(tmp_path / "year=2024"), str(tmp_path / "*" / "part-?.parquet")):
-        assert readers(source) == expected
+        assert read_votes(source) == expected
     with pytest.raises(InvalidInput, match=r"nothing-\*\.parquet: no Parquet files were found there, expected names"):
-        readers(str(tmp_path / "nothing-*.parquet"))
+        read_votes(str(tmp_path / "nothing-*.parquet"))
 
 
 def test_files_that_are_no_parquet(tmp_path):
     path = tmp_path / "votes.parquet"
     with pytest.raises(InvalidInput, match=r"votes\.parquet cannot be read as Parquet: "):
-        readers(path)
+        read_votes(path)
     path.write_text("left,right,winner\na,b,left\n")
     with pytest.raises(InvalidInput, match=r"votes\.parquet cannot be read as Parquet: "):
-        readers(path)
-    assert len(readers(path, format="csv")) == 1
+        read_votes(path)
+    assert len(read_votes(path, format="csv")) == 1
     pl.DataFrame(random_table(4)).write_parquet(path)
     whole = path.read_bytes()
     damaged = bytearray(whole)
     damaged[100:400] = bytes(300)
     path.write_bytes(bytes(damaged))
     with pytest.raises(InvalidInput, match=r"votes\.parquet cannot be read"):
-        readers(path)
+        read_votes(path)
     path.write_bytes(whole[:-20])
     with pytest.raises(InvalidInput, match=r"votes\.parquet cannot be read as Parquet: "):
-        readers(path)
+        read_votes(path)
 
 
 def test_only_needed_columns_are_read():
@@ -227,7 +227,7 @@ CSV_LINES = ["left,right,winner,voter", "a,b,left,ann", "b,c,tie,", "a,c, right 
 def by_rows(text, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("duels.votes.readers.simple_csv", lambda *arguments: None)
-        return readers(text.encode())
+        return read_votes(text.encode())
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_simple_csv_is_read_by_columns(monkeypatch, text):
     expected = by_rows(text, monkeypatch)
     monkeypatch.setattr("duels.votes.readers.votes_of_rows", None)
     monkeypatch.setattr(parse_columns, "votes_of_rows", None)
-    same(readers(text.encode()), expected)
+    same(read_votes(text.encode()), expected)
 
 
 @pytest.mark.parametrize(
@@ -259,14 +259,14 @@ def test_simple_csv_is_read_by_columns(monkeypatch, text):
     ],
 )
 def test_other_csv_is_read_by_rows(monkeypatch, text):
-    same(readers(text.encode()), by_rows(text, monkeypatch))
+    same(read_votes(text.encode()), by_rows(text, monkeypatch))
 
 
 @pytest.mark.parametrize("bad", ["a,b,left", "a,b,left,x,y", "a,b,nobody,x", "a,a,left,x", ",b,left,x"])
 def test_bad_rows_of_csv_are_the_same(monkeypatch, bad):
     text = "\n".join([*CSV_LINES, bad])
     with pytest.raises(InvalidInput) as fast:
-        readers(text.encode())
+        read_votes(text.encode())
     with pytest.raises(InvalidInput) as slow:
         by_rows(text, monkeypatch)
     assert str(fast.value) == str(slow.value)
@@ -275,7 +275,7 @@ def test_bad_rows_of_csv_are_the_same(monkeypatch, bad):
 
 def test_a_short_row_and_a_long_one_are_not_read_as_two_good_ones():
     with pytest.raises(InvalidInput, match=r"(?s)2 of 5 rows.*line 5: 3 fields, expected 4\n  line 6: 5 fields"):
-        readers("\n".join([*CSV_LINES, "a,b,left", "a,b,left,x,y"]).encode())
+        read_votes("\n".join([*CSV_LINES, "a,b,left", "a,b,left,x,y"]).encode())
 
 
 def test_random_csv(monkeypatch):
@@ -293,10 +293,10 @@ def test_random_csv(monkeypatch):
         outcomes[expected is None] += 1
         if expected is None:
             with pytest.raises(InvalidInput) as fast:
-                readers(text.encode())
+                read_votes(text.encode())
             assert str(fast.value) == error, text
         else:
-            same(readers(text.encode()), expected)
+            same(read_votes(text.encode()), expected)
     assert min(outcomes) > 50
 
 
@@ -304,13 +304,13 @@ def test_parquet_from_standard_input(monkeypatch):
     file = io.BytesIO()
     pl.DataFrame(random_table(6)).write_parquet(file)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(file.getvalue())))
-    assert readers("-") == readers(random_table(6))
+    assert read_votes("-") == read_votes(random_table(6))
 
 
 def test_the_damaged_file_of_a_folder_is_named(tmp_path):
     pl.DataFrame(random_table(7)).write_parquet(tmp_path / "good.parquet")
     pl.DataFrame(random_table(7)).with_columns(more=pl.lit(1)).write_parquet(tmp_path / "more.parquet")
-    assert len(readers(tmp_path)) == 2 * len(readers(random_table(7)))
+    assert len(read_votes(tmp_path)) == 2 * len(read_votes(random_table(7)))
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and nothing more")
     with pytest.raises(InvalidInput, match=r"bad\.parquet cannot be read as Parquet"):
-        readers(tmp_path)
+        read_votes(tmp_path)

@@ -16,8 +16,8 @@ from tallies import refused
 from duels.errors import InvalidInput, UnknownName
 from duels.study.create import create_study
 from duels.study.items import add_items
-from duels.votes import items, items_of
 from duels.votes import items as item_files
+from duels.votes import items_of, read_items
 from duels.votes.items import Item, Output
 
 TWO = [
@@ -50,7 +50,7 @@ def summary(*results):
 
 
 def read(*results):
-    return items(json.dumps(summary(*results), indent=2).encode())
+    return read_items(json.dumps(summary(*results), indent=2).encode())
 
 
 def arms(*results):
@@ -70,18 +70,18 @@ def test_results_of_promptfoo(tmp_path):
             text = json.dumps(content, indent=indent)
             (tmp_path / "results.json").write_text(text)
             for source in (text.encode(), tmp_path / "results.json"):
-                assert items(source) == wanted
-            assert items(text.encode(), format="json") == wanted
+                assert read_items(source) == wanted
+            assert read_items(text.encode(), format="json") == wanted
 
 
 def test_an_item_with_a_field_results_is_no_file_of_promptfoo():
     line = {"prompt": "2 + 2?", "outputs": {"gpt": "4", "llama": "four"}, "results": [1, 2]}
-    assert items(json.dumps(line).encode()) == TWO[:1]
+    assert read_items(json.dumps(line).encode()) == TWO[:1]
 
 
 def test_a_kind_is_for_outputs_that_state_none():
     def kinds(source):
-        return [[output.kind for output in item.outputs.values()] for item in items(source, kind="markdown")]
+        return [[output.kind for output in item.outputs.values()] for item in read_items(source, kind="markdown")]
 
     assert kinds(b"prompt,gpt,llama\na,1,2\n") == [["markdown"] * 2]
     assert kinds(b"prompt,gpt,llama,kind\na,1,2,\nb,1,2,text\n") == [["markdown"] * 2, ["text"] * 2]
@@ -93,7 +93,7 @@ def test_a_kind_is_for_outputs_that_state_none():
     ]
     assert kinds(TWO) == [["text"] * 2] * 2
     with pytest.raises(UnknownName, match="unknown kind of outputs 'md'"):
-        items(b"prompt,gpt,llama\na,1,2\n", kind="md")
+        read_items(b"prompt,gpt,llama\na,1,2\n", kind="md")
 
 
 def test_arms_are_providers_or_prompts_or_both():
@@ -191,7 +191,7 @@ def test_whatever_promptfoo_writes_is_read_or_refused(changes, which):
     except InvalidInput as error:
         assert re.search(r"result \d: ", str(error))  # noqa: PT017  # only some are refused
         return
-    assert items(found) == found
+    assert read_items(found) == found
 
 
 WIDE = {"prompt": ["2 + 2?", "3 + 3?"], "gpt": ["4", "6"], "llama": ["four", "six"]}
@@ -206,16 +206,16 @@ FRAMES = [polars.DataFrame, pandas.DataFrame]
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("columns", [WIDE, LONG])
 def test_frames_and_files_are_read_alike(frame, columns, tmp_path):
-    assert items(frame(columns)) == TWO
+    assert read_items(frame(columns)) == TWO
     polars.DataFrame(columns).write_csv(tmp_path / "items.csv")
-    assert items(tmp_path / "items.csv") == TWO
-    assert items((tmp_path / "items.csv").read_bytes()) == TWO
+    assert read_items(tmp_path / "items.csv") == TWO
+    assert read_items((tmp_path / "items.csv").read_bytes()) == TWO
 
 
 @pytest.mark.parametrize("frame", FRAMES)
 def test_cells_of_frames(frame):
     columns = {"Query": ["a", "b"], "x": [4, 6], "y": [None, 0.5], "z": ["text", "t"], "kind": ["code", None]}
-    assert items(frame(columns)) == [
+    assert read_items(frame(columns)) == [
         Item("a", {"x": Output("code", "4"), "z": Output("code", "text")}),
         Item("b", {"x": Output("text", "6"), "y": Output("text", "0.5"), "z": Output("text", "t")}),
     ]
@@ -238,38 +238,38 @@ def test_missing_values():
         column = pandas.Series(["4", missing], dtype=object)
         frame = pandas.DataFrame({"prompt": ["a", "b"], "x": column, "y": ["5", "6"], "z": ["7", "8"]})
         for source in (frame, Alike(("a", "4", "5", "7"), ("b", missing, "6", "8"))):
-            assert [len(item.outputs) for item in items(source)] == [3, 2]
+            assert [len(item.outputs) for item in read_items(source)] == [3, 2]
 
 
 def test_numbers_and_other_values_of_pandas():
     numbers = pandas.DataFrame({"prompt": ["a"], "x": [np.int64(4)], "y": [np.array([4])]}, dtype=object)
     with refused("row 1: column 'y' holds array([4]), expected text"):
-        items(numbers)
-    assert items(numbers.assign(y="nan"))[0].outputs == {"x": Output("text", "4"), "y": Output("text", "nan")}
+        read_items(numbers)
+    assert read_items(numbers.assign(y="nan"))[0].outputs == {"x": Output("text", "4"), "y": Output("text", "nan")}
     text = pandas.DataFrame({"prompt": ["a"], "x": ["4"], "y": ["5"]}, index=[77], dtype="string")
-    assert items(text) == [Item("a", {"x": Output("text", "4"), "y": Output("text", "5")})]
+    assert read_items(text) == [Item("a", {"x": Output("text", "4"), "y": Output("text", "5")})]
 
 
 @pytest.mark.parametrize("frame", FRAMES)
 def test_faults_of_frames_are_told_with_their_rows(frame):
     with refused("the DataFrame: the columns are question, gpt, llama; expected one column prompt (or query)"):
-        items(frame({"question": ["a"], "gpt": ["4"], "llama": ["5"]}))
+        read_items(frame({"question": ["a"], "gpt": ["4"], "llama": ["5"]}))
     with refused(": nothing was imported: 1 error:\n  row 2: 1 output, expected those of at least two arms"):
-        items(frame({"prompt": ["a", "b"], "gpt": ["4", "5"], "llama": ["4", None]}))
+        read_items(frame({"prompt": ["a", "b"], "gpt": ["4", "5"], "llama": ["4", None]}))
     with refused("row 3: arm 'gpt' has an output for the prompt of row 1 already"):
-        items(frame({"prompt": ["a"] * 3, "arm": ["gpt", "llama", "gpt"], "output": ["4", "5", "6"]}))
+        read_items(frame({"prompt": ["a"] * 3, "arm": ["gpt", "llama", "gpt"], "output": ["4", "5", "6"]}))
     with refused("row 1: column 'gpt' holds {'a': 1}, expected text"):
-        items(frame({"prompt": ["a"], "gpt": [{"a": 1}], "llama": ["5"]}))
+        read_items(frame({"prompt": ["a"], "gpt": [{"a": 1}], "llama": ["5"]}))
     with refused("the DataFrame holds no items"):
-        items(frame({"prompt": [], "gpt": [], "llama": []}))
+        read_items(frame({"prompt": [], "gpt": [], "llama": []}))
     with refused("row 1: prompt is '', expected text"):
-        items(frame({"prompt": [None], "gpt": ["4"], "llama": ["5"]}))
+        read_items(frame({"prompt": [None], "gpt": ["4"], "llama": ["5"]}))
 
 
 def test_columns_of_one_name():
     twice = pandas.DataFrame([["a", "4", "5", "6"]], columns=["prompt", "gpt", "gpt", "llama"])
     with refused("the DataFrame has two columns of one name, of prompt, gpt, gpt, llama: rename one"):
-        items(twice)
+        read_items(twice)
 
 
 def test_lists_of_outputs():
@@ -315,7 +315,7 @@ def test_lists_that_do_not_fit():
     with refused("prompt 3: prompt is None, expected text"):
         items_of({"a": prompts, "b": prompts}, ["a", "b", None])
     with refused("use items_of(outputs, prompts)"):
-        items({"a": prompts, "b": prompts})
+        read_items({"a": prompts, "b": prompts})
 
 
 def test_the_example():
@@ -328,21 +328,21 @@ LONG = "2 + 2?,gpt,4\n2 + 2?,llama,four\n3 + 3?,gpt,6\n3 + 3?,llama,six\n"
 
 @pytest.mark.parametrize("header", ["prompt,arm,output", "Query,Model,Response", "prompt,candidate,completion"])
 def test_a_row_per_output_by_its_usual_names(header):
-    assert items(f"{header}\n{LONG}".encode()) == TWO
+    assert read_items(f"{header}\n{LONG}".encode()) == TWO
 
 
 def test_ids_are_no_arms():
     text = "id,prompt,gpt,llama\n1,2 + 2?,4,four\n2,3 + 3?,6,six\n"
-    assert items(text.encode()) == TWO
+    assert read_items(text.encode()) == TWO
     long = "".join(f"{number},{line}\n" for number, line in enumerate(LONG.splitlines()))
-    assert items(f"id,prompt,arm,output\n{long}".encode()) == TWO
+    assert read_items(f"id,prompt,arm,output\n{long}".encode()) == TWO
 
 
 def test_an_arm_may_have_such_a_name_if_the_other_is_missing():
-    (item,) = items(b"prompt,answer,gpt\n2 + 2?,four,4\n")
+    (item,) = read_items(b"prompt,answer,gpt\n2 + 2?,four,4\n")
     assert [*item.outputs] == ["answer", "gpt"]
 
 
 def test_two_columns_for_one_thing_are_refused():
     with pytest.raises(InvalidInput, match="response and output may both be the output: rename or remove"):
-        items(b"prompt,model,response,output\n2 + 2?,gpt,4,4\n")
+        read_items(b"prompt,model,response,output\n2 + 2?,gpt,4,4\n")

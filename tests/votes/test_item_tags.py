@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 from duels.errors import InvalidInput
-from duels.votes import items
+from duels.votes import read_items
 from duels.votes.item_tables import tags_of
 
 
 def tags(source):
-    return [item.tags for item in items(source)]
+    return [item.tags for item in read_items(source)]
 
 
 def test_texts_and_lists():
@@ -57,7 +57,7 @@ def test_tables_have_a_column_of_tags_or_of_categories():
     assert tags(b"prompt,Tags,x,y\na,m; n,1,2\nb,,1,2\n") == [("m", "n"), ()]
     assert tags(b"prompt,category,x,y\na,m; n,1,2\n") == [("m; n",)]
     assert tags(b"prompt,category,tags,x,y\na,left out,m,1,2\n") == [("m",)]
-    assert [list(item.outputs) for item in items(b"prompt,category,tags,x,y\na,c,m,1,2\n")] == [["x", "y"]]
+    assert [list(item.outputs) for item in read_items(b"prompt,category,tags,x,y\na,c,m,1,2\n")] == [["x", "y"]]
     rows = b"prompt,arm,output,tags\na,x,1,m\na,y,2,m|n\nb,x,1,\nb,y,2,\n"
     assert tags(rows) == [("m", "n"), ()]  # all that any row of an item has
     with pytest.raises(InvalidInput, match="tags and Tags may both be the tags"):
@@ -77,5 +77,5 @@ def test_data_frames_may_have_lists(frame):
 
 
 def test_items_that_were_read_are_read_again():
-    found = items([{"prompt": "a", "outputs": {"x": "1", "y": "2"}, "tags": ["m"]}])
-    assert items(found) == found
+    found = read_items([{"prompt": "a", "outputs": {"x": "1", "y": "2"}, "tags": ["m"]}])
+    assert read_items(found) == found

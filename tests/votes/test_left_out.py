@@ -9,7 +9,7 @@ import pytest
 
 import duels
 from duels.errors import InvalidInput, UnknownName
-from duels.votes import count_votes, parse_columns, readers
+from duels.votes import count_votes, parse_columns, read_votes
 from duels.votes.votes import RowList
 
 HEAD = "left,right,winner,voter,time"
@@ -48,7 +48,7 @@ def sources(rows):
 
 
 @pytest.mark.parametrize("kind", ["csv", "quoted csv", "json lines", "parquet", "frame", "dicts"])
-@pytest.mark.parametrize("read", [readers, count_votes])
+@pytest.mark.parametrize("read", [read_votes, count_votes])
 def test_bad_rows_are_left_out_counted_and_listed(kind, read):
     source = sources(ROWS)[kind]
     with pytest.raises(InvalidInput, match="3 of 6 rows cannot be read, so nothing was imported") as error:
@@ -71,7 +71,7 @@ def test_bad_rows_are_left_out_counted_and_listed(kind, read):
 def test_skips_are_not_bad_rows():
     rows = [*ROWS, "ada,bob,skip,ann,2024-01-09"]
     for source in sources(rows).values():
-        for read in (readers, count_votes):
+        for read in (read_votes, count_votes):
             votes = read(source, on_error="skip")
             assert (votes.total, votes.skipped, votes.unread.count) == (3, 1, 3)
 
@@ -79,7 +79,7 @@ def test_skips_are_not_bad_rows():
 def test_bad_times_and_voters_are_left_out_too():
     rows = [*GOOD, f"ada,bob,left,{'x' * 201},2024-01-01", "ada,bob,left,ann,yesterday"]
     for kind, source in sources(rows).items():
-        votes = readers(source, on_error="skip")
+        votes = read_votes(source, on_error="skip")
         assert (kind, votes.total, votes.unread.count) == (kind, 3, 2)
         assert "time is 'yesterday'" in votes.unread.first[1]
 
@@ -87,23 +87,23 @@ def test_bad_times_and_voters_are_left_out_too():
 def test_a_file_of_which_no_row_can_be_read_is_an_error():
     for kind, source in sources(BAD).items():
         with pytest.raises(InvalidInput, match="3 of 3 rows cannot be read"):
-            readers(source, on_error="skip")
+            read_votes(source, on_error="skip")
         assert kind
     with pytest.raises(UnknownName, match="unknown on_error 'ignore'"):
-        readers(text_of(GOOD), on_error="ignore")
+        read_votes(text_of(GOOD), on_error="ignore")
 
 
 def test_a_file_that_stops_being_a_table_is_an_error():
     """The rows after an open quote are not read, so leaving out one row would leave out all others unsaid."""
     content = text_of([*GOOD, 'ada,"bob,left,ann,2024-01-05', *GOOD])
     with pytest.raises(InvalidInput, match="not a table from here on"):
-        readers(content, on_error="skip")
+        read_votes(content, on_error="skip")
 
 
 def test_more_bad_rows_than_an_error_reads_are_counted():
     rows = [*BAD[:1] * 20_000, GOOD[0]]
     for kind in ("quoted csv", "csv"):
-        votes = readers(sources(rows)[kind], on_error="skip")
+        votes = read_votes(sources(rows)[kind], on_error="skip")
         assert (votes.total, votes.unread.count, len(votes.unread.first)) == (1, 20_000, 5)
 
 
@@ -113,11 +113,11 @@ def test_rows_in_parquet_are_left_out_by_columns(monkeypatch):
 
     monkeypatch.setattr(parse_columns, "votes_of_rows", refuse)
     for kind in ("csv", "parquet", "frame"):
-        assert readers(sources(ROWS)[kind], on_error="skip").unread.count == 3
+        assert read_votes(sources(ROWS)[kind], on_error="skip").unread.count == 3
 
 
 @pytest.mark.parametrize("kind", ["csv", "quoted csv", "json lines", "parquet", "frame", "dicts"])
-@pytest.mark.parametrize("read", [readers, count_votes])
+@pytest.mark.parametrize("read", [read_votes, count_votes])
 def test_equal_rows_are_counted_again_and_said(kind, read):
     rows = [GOOD[0], GOOD[1], GOOD[0], GOOD[2], GOOD[1], GOOD[0]]
     votes = read(sources(rows)[kind])
@@ -134,19 +134,19 @@ def test_equal_rows_are_counted_again_and_said(kind, read):
 def test_equal_rows_differ_in_any_cell_or_are_no_news(kind):
     """A further column tells them apart; and without a time or a question, equal votes are just equal votes."""
     rows = [*GOOD, GOOD[0].replace("left", "right"), GOOD[0].replace("ann", "ben")]
-    assert readers(sources(rows)[kind]).repeats == RowList()
+    assert read_votes(sources(rows)[kind]).repeats == RowList()
     plain = [{"left": "a", "right": "b", "winner": "left", "voter": "ann"}] * 5
-    assert readers(plain).repeats == readers(pl.DataFrame(plain)).repeats == RowList()
+    assert read_votes(plain).repeats == read_votes(pl.DataFrame(plain)).repeats == RowList()
     asked = [one | {"question_id": "7"} for one in plain]
-    assert readers(asked).repeats.count == readers(pl.DataFrame(asked)).repeats.count == 4
+    assert read_votes(asked).repeats.count == read_votes(pl.DataFrame(asked)).repeats.count == 4
     told_apart = [one | {"question_id": str(k)} for k, one in enumerate(plain)]
-    assert readers(told_apart).repeats == readers(pl.DataFrame(told_apart)).repeats == RowList()
+    assert read_votes(told_apart).repeats == read_votes(pl.DataFrame(told_apart)).repeats == RowList()
 
 
 def test_columns_may_have_any_name_where_repeats_are_looked_for():
     columns = ["left", "right", "winner", "time", "first row", "hash"]
     rows = [("a", "b", "left", 1.0, 1, "x"), ("a", "b", "left", 1.0, 2, "x"), ("a", "b", "left", 1.0, 1, "x")]
-    assert readers(pl.DataFrame(rows, columns, orient="row")).repeats.first == ("row 3 as row 1",)
+    assert read_votes(pl.DataFrame(rows, columns, orient="row")).repeats.first == ("row 3 as row 1",)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -163,7 +163,7 @@ def test_repeats_by_columns_are_those_row_by_row(seed):
         }
         for _ in range(90)
     ]
-    by_rows, by_columns = readers(rows), readers(pl.DataFrame(rows))
+    by_rows, by_columns = read_votes(rows), read_votes(pl.DataFrame(rows))
     timed = [k for k, row in enumerate(rows) if row["time"] is not None]
     seen, again = {}, []
     for k in timed:
@@ -181,51 +181,51 @@ def test_voters_are_left_out_wherever_votes_are_taken():
     rows += [("a", "b", "left", "ann")] * 2
     rows += [("x", "a", "left", "bot")]
     fewer = [row for row in rows if row[3] != "bot"]
-    votes = readers(rows).without(["bot"])
-    assert votes == readers(fewer) == readers(rows, without=["bot"])
+    votes = read_votes(rows).without(["bot"])
+    assert votes == read_votes(fewer) == read_votes(rows, without=["bot"])
     assert (votes.names, votes.left_out) == (("a", "b"), 10)
     assert [*votes.voters.names] == ["ann", "ben"]
-    assert duels.ratings(rows, without=["bot"]).equals(duels.ratings(fewer))
+    assert duels.rate(rows, without=["bot"]).equals(duels.rate(fewer))
     analysis = duels.analyze(rows, without=["bot"])
     assert analysis._replace(left_out=0) == duels.analyze(fewer)
     assert analysis.counts() == "7 votes, 0 of them ties, by 2 voters; 10 votes of excluded voters left out"
-    assert duels.agreement(rows, without=["bot"]) == duels.agreement(fewer)
+    assert duels.measure_agreement(rows, without=["bot"]) == duels.measure_agreement(fewer)
     assert count_votes(pl.DataFrame(rows, ["left", "right", "winner", "voter"], orient="row"), without=["bot"]) == votes
     with pytest.raises(UnknownName, match=r"unknown voter 'bott'\. Did you mean 'bot'"):
-        duels.ratings(rows, without=["bott"])
+        duels.rate(rows, without=["bott"])
     with pytest.raises(InvalidInput, match="does not say who voted"):
         duels.analyze([row[:3] for row in rows], without=["bot"])
     with pytest.raises(InvalidInput, match="expected a list of voters"):
-        duels.ratings(rows, without="bot")
+        duels.rate(rows, without="bot")
     study = duels.create_study(["a", "b"], "without", "sqlite://")
     assert study.import_votes(rows, without=["bot"]) == 7
-    assert duels.ratings(study, without=["ben"])["duels"].to_list() == [4, 4]
+    assert duels.rate(study, without=["ben"])["duels"].to_list() == [4, 4]
     with pytest.raises(InvalidInput, match="without needs single votes, but these are counts"):
-        duels.ratings(study.tally(), without=["ben"])
+        duels.rate(study.tally(), without=["ben"])
 
 
 def test_nobody_is_left_of_a_log_without_voters_of_some_votes():
     rows = [("a", "b", "left", "bot"), ("a", "b", "right", None), ("b", "a", "tie", "ann")]
-    votes = readers(rows, without=["bot"])
+    votes = read_votes(rows, without=["bot"])
     assert [*votes.voters] == [None, "ann"]
-    assert readers(rows, without=["bot", "ann"]).voters is None
+    assert read_votes(rows, without=["bot", "ann"]).voters is None
 
 
 def test_columns_are_given_wherever_votes_are_taken():
     frame = pl.DataFrame({"x": ["a", "b"], "y": ["b", "a"], "who": ["x", "x"], "person": ["ann", "ben"]})
     columns = {"left": "x", "right": "y", "winner": "who", "voter": "person"}
-    expected = readers(frame, columns=columns)
-    assert duels.ratings(frame, columns=columns).equals(duels.ratings(expected))
+    expected = read_votes(frame, columns=columns)
+    assert duels.rate(frame, columns=columns).equals(duels.rate(expected))
     assert duels.analyze(frame, columns=columns) == duels.analyze(expected)
-    assert duels.agreement(frame, columns=columns) == duels.agreement(expected)
+    assert duels.measure_agreement(frame, columns=columns) == duels.measure_agreement(expected)
     lengths = frame.with_columns(n=pl.Series([1, -1]))
     assert len(duels.rating.effects(lengths, ["n"], columns=columns)) == 1
     study = duels.create_study(["a", "b"], "columns", "sqlite://")
     assert study.import_votes(frame, columns=columns) == 2
     with pytest.raises(InvalidInput, match="which are read already"):
-        duels.ratings(expected, columns=columns)
+        duels.rate(expected, columns=columns)
     with pytest.raises(TypeError, match="unexpected keyword argument 'colums'"):
-        duels.ratings(frame, colums=columns)
+        duels.rate(frame, colums=columns)
 
 
 def test_what_was_noticed_is_said_by_every_function():
@@ -237,9 +237,9 @@ def test_what_was_noticed_is_said_by_every_function():
     ]
     assert str(found).endswith("\n".join(found.notes))
     with pytest.warns(UserWarning, match="given half a win|average arm|only tied"):
-        notes = duels.ratings(text_of(rows), on_error="skip").notes
+        notes = duels.rate(text_of(rows), on_error="skip").notes
     assert [*found.notes] == [*notes[:2]]
-    assert [*found.notes] == duels.agreement(text_of(rows), on_error="skip").as_dict()["notes"]
+    assert [*found.notes] == duels.measure_agreement(text_of(rows), on_error="skip").as_dict()["notes"]
     study = duels.create_study(["ada", "bob", "cy"], "noticed", "sqlite://")
     with pytest.warns(UserWarning, match="cannot be read") as warned:
         study.import_votes(text_of(rows), on_error="skip")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from duels.errors import InvalidInput, UnknownName
 from duels.study import analysis
 from duels.study.analysis import analyze, tally_of
-from duels.votes import Vote, readers, writers
+from duels.votes import Vote, read_votes, write_votes
 from duels.votes import readers as module
 from duels.votes import writers as written
 from duels.votes.names import voter_name
@@ -44,7 +44,7 @@ def refused(*messages):
 
 
 def read_text(tmp_path, content, name="votes.csv", **options):
-    return readers(file(tmp_path, content, name), **options)
+    return read_votes(file(tmp_path, content, name), **options)
 
 
 def test_arena(tmp_path):
@@ -244,7 +244,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
 @pytest.mark.parametrize("content", [CONTENT.encode(), gzip.compress(CONTENT.encode(), mtime=0)])
 def test_standard_input(monkeypatch, content):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    found = readers("-")
+    found = read_votes("-")
     assert short(found) == [("a", "b", "left"), ("b", "a", "tie")]
     assert found.source == "standard input"
 
@@ -273,7 +273,7 @@ def test_names_in_any_script(tmp_path):
 
 
 def test_a_header_alone_has_no_votes(tmp_path):
-    for found in (read_text(tmp_path, "left,right,winner\n"), read_text(tmp_path, "", "v.jsonl"), readers([])):
+    for found in (read_text(tmp_path, "left,right,winner\n"), read_text(tmp_path, "", "v.jsonl"), read_votes([])):
         assert (len(found), list(found), found.names, found.skipped) == (0, [], (), 0)
 
 
@@ -294,7 +294,7 @@ DICTS = [
         [tuple(row.values()) for row in DICTS],
         [list(row.values()) for row in DICTS],
         EXPECTED,
-        readers(DICTS),
+        read_votes(DICTS),
         pl.DataFrame(DICTS),
         pd.DataFrame(DICTS),
         pd.DataFrame(DICTS).astype({"voter": "string", "time": "Int64"}),
@@ -303,23 +303,23 @@ DICTS = [
     ids=lambda rows: type(rows).__name__,
 )
 def test_rows(rows):
-    found = readers(rows)
+    found = read_votes(rows)
     assert list(found) == EXPECTED
-    assert readers(found) is found
+    assert read_votes(found) is found
 
 
 def test_pairs_of_numbers():
     """As choix has them: (winner, loser)."""
     pairs = [(0, 1), (5, 0), (1, 5)]
     expected = [("0", "1", "left"), ("5", "0", "left"), ("1", "5", "left")]
-    assert short(readers(pairs)) == expected
-    assert short(readers(np.array(pairs))) == expected
-    assert readers(pairs).said == "column 0 → winner, column 1 → loser"
-    assert readers(pairs).source == "the list"
+    assert short(read_votes(pairs)) == expected
+    assert short(read_votes(np.array(pairs))) == expected
+    assert read_votes(pairs).said == "column 0 → winner, column 1 → loser"
+    assert read_votes(pairs).source == "the list"
 
 
 def test_numbers_are_what_they_look_like():
-    assert readers([(1, "x"), (1.0, "x"), (np.int64(2), "x"), (np.float64(2.5), "x")]).names == (
+    assert read_votes([(1, "x"), (1.0, "x"), (np.int64(2), "x"), (np.float64(2.5), "x")]).names == (
         "1",
         "x",
         "1.0",
@@ -329,13 +329,13 @@ def test_numbers_are_what_they_look_like():
 
 
 def test_votes_among_rows_keep_all_they_say():
-    votes = readers([{"left": "a", "right": "b", "winner": "tie", "duel": "d"}])
-    assert readers(list(votes)) == votes
+    votes = read_votes([{"left": "a", "right": "b", "winner": "tie", "duel": "d"}])
+    assert read_votes(list(votes)) == votes
     assert votes.duels == ("d",)
 
 
 def test_a_number_that_wins_is_an_arm_not_a_position():
-    assert short(readers([(5, 0, 0), (1, 7, 1), (0, 1, 1)])) == [
+    assert short(read_votes([(5, 0, 0), (1, 7, 1), (0, 1, 1)])) == [
         ("5", "0", "right"),
         ("1", "7", "left"),
         ("0", "1", "right"),
@@ -346,18 +346,18 @@ def test_times_of_frames():
     moment = datetime(2025, 1, 31, 12, tzinfo=timezone(timedelta(hours=2)))
     rows = [{"winner": "a", "loser": "b", "time": moment}, {"winner": "b", "loser": "a", "time": None}]
     expected = ("2025-01-31T10:00:00Z", None)
-    assert readers(rows).times == expected
-    assert readers(pl.DataFrame(rows)).times == expected
-    assert readers(pd.DataFrame(rows)).times == expected
+    assert read_votes(rows).times == expected
+    assert read_votes(pl.DataFrame(rows)).times == expected
+    assert read_votes(pd.DataFrame(rows)).times == expected
     missing = pd.DataFrame({"winner": ["a", "b"], "loser": ["b", "a"], "time": pd.array(["5", None], "string")})
-    assert readers(missing).times == ("1970-01-01T00:00:05Z", None)
-    assert readers([{"winner": "a", "loser": "b", "time": date(2025, 1, 31)}]).times == ("2025-01-31T00:00:00Z",)
+    assert read_votes(missing).times == ("1970-01-01T00:00:05Z", None)
+    assert read_votes([{"winner": "a", "loser": "b", "time": date(2025, 1, 31)}]).times == ("2025-01-31T00:00:00Z",)
 
 
 @pytest.mark.parametrize("source", [5, None, object()])
 def test_what_holds_no_votes(source):
     with refused("holds no votes: expected a path, a data frame, or rows"):
-        readers(source)
+        read_votes(source)
 
 
 @pytest.mark.parametrize(
@@ -376,7 +376,7 @@ def test_what_holds_no_votes(source):
     ],
 )
 def test_words_for_winners(said, winner):
-    assert short(readers([("x", "y", said)])) == [("x", "y", winner)]
+    assert short(read_votes([("x", "y", said)])) == [("x", "y", winner)]
 
 
 @pytest.mark.parametrize(
@@ -392,7 +392,7 @@ def test_words_for_winners(said, winner):
     ],
 )
 def test_words_and_names(row, winner):
-    assert [vote.winner for vote in readers([row])] == [winner]
+    assert [vote.winner for vote in read_votes([row])] == [winner]
 
 
 def test_the_columns_own_names_are_words_for_winners(tmp_path):
@@ -411,7 +411,7 @@ def test_arrows_are_told_apart(tmp_path):
 
 
 def test_skips_are_left_out_and_counted():
-    found = readers(
+    found = read_votes(
         [("u", "x", "skip"), ("x", "y", "left"), ("x", "z", "Skipped"), ("y", "x", "pass"), ("y", "x", "tie")]
     )
     assert short(found) == [("x", "y", "left"), ("y", "x", "tie")]
@@ -419,7 +419,7 @@ def test_skips_are_left_out_and_counted():
 
 
 def test_voters_that_are_left_out_with_their_skips():
-    found = readers([("x", "y", "skip", "me", 7), ("x", "y", "left", " ", None)])
+    found = read_votes([("x", "y", "skip", "me", 7), ("x", "y", "left", " ", None)])
     assert (found.voters, found.times) == (None, None)
 
 
@@ -442,13 +442,13 @@ def test_voters_that_are_left_out_with_their_skips():
     ],
 )
 def test_times(given_time, time):
-    assert [vote.time for vote in readers([("x", "y", "left", "v", given_time)])] == [time]
+    assert [vote.time for vote in read_votes([("x", "y", "left", "v", given_time)])] == [time]
 
 
 @pytest.mark.parametrize("bad", ["yesterday", "2025-13-01", "1700000000000", "inf", "0001-01-01T00:00:00+10:00", [5]])
 def test_bad_times(bad):
     with refused("row 1: time is", "expected seconds since 1970 or such as 2025-01-31T12:00:00Z"):
-        readers([("x", "y", "left", "v", bad)])
+        read_votes([("x", "y", "left", "v", bad)])
 
 
 @pytest.mark.parametrize(
@@ -498,7 +498,7 @@ def test_columns_as_asked(tmp_path, header, columns, said):
 def test_columns_by_position(tmp_path):
     found = read_text(tmp_path, "v,left,b,a\nw,tie,c,b\n", columns={"left": 3, "right": 2, "winner": 1, "voter": 0})
     assert list(found) == [Vote("a", "b", "left", "v", None, 1), Vote("b", "c", "tie", "w", None, 2)]
-    assert short(readers([("left", "a", "b")], columns={"winner": 0, "left": 1, "right": 2})) == [("a", "b", "left")]
+    assert short(read_votes([("left", "a", "b")], columns={"winner": 0, "left": 1, "right": 2})) == [("a", "b", "left")]
 
 
 @pytest.mark.parametrize(
@@ -596,7 +596,7 @@ def test_json_without_any_good_row(tmp_path):
 )
 def test_bad_rows_in_memory(rows, fault):
     with refused("the list: 1 of ", fault):
-        readers(rows)
+        read_votes(rows)
 
 
 @pytest.mark.parametrize("voter", ["v" * 201, "v\x00w", "v\ud800", "\udcff"])
@@ -606,11 +606,11 @@ def test_voters_that_a_study_would_not_take(tmp_path, voter):
         voter_name(voter)
     rows = [{"left": "a", "right": "b", "winner": "left", "voter": one} for one in ("v" * 200, voter, None)]
     with refused(f"the list: 1 of 3 rows cannot be read, so nothing was imported:\n  row 2: {rule.value}"):
-        readers(rows)
+        read_votes(rows)
     with refused("the DataFrame: 1 of 3 rows", f"row 2: {rule.value}"):
-        readers(pd.DataFrame(rows, dtype=object))
+        read_votes(pd.DataFrame(rows, dtype=object))
     with refused("the list: 1 of 1 rows", "row 1: voter is "):
-        readers([("a", "b", "left", voter)])
+        read_votes([("a", "b", "left", voter)])
     with refused("votes.jsonl: 1 of 3 rows", f"line 2: {rule.value}"):
         read_text(tmp_path, "\n".join(json.dumps(row) for row in rows), "votes.jsonl")
     if voter.isascii():
@@ -621,7 +621,7 @@ def test_voters_that_a_study_would_not_take(tmp_path, voter):
 
 def test_voters_are_names_or_nobody():
     rows = [("a", "b", "left", voter) for voter in (" ann ", "  ", "", None, 7, float("nan"), "größer", "x\ty")]
-    assert readers(rows).voters == ("ann", None, None, None, "7", None, "größer", "x\ty")
+    assert read_votes(rows).voters == ("ann", None, None, None, "7", None, "größer", "x\ty")
 
 
 def test_one_error_lists_the_first_five_and_counts_all(tmp_path):
@@ -637,7 +637,7 @@ def test_one_error_lists_the_first_five_and_counts_all(tmp_path):
 
 def test_long_cells_are_cut_in_messages():
     with pytest.raises(InvalidInput) as error:
-        readers(
+        read_votes(
             [("a", "b", "x" * 1000), ("y" * 1000, "y" * 1000, "tie"), ("a", "b", "tie", "v", "z" * 999)[:3], "w" * 999]
         )
     assert len(str(error.value)) < 500
@@ -645,9 +645,9 @@ def test_long_cells_are_cut_in_messages():
 
 def test_files_that_cannot_be_read(tmp_path):
     with refused("nothing.csv cannot be read: No such file or directory"):
-        readers(tmp_path / "nothing.csv")
+        read_votes(tmp_path / "nothing.csv")
     with refused("no Parquet files were found there, expected names that end in .parquet"):
-        readers(tmp_path)
+        read_votes(tmp_path)
     with refused("votes.csv is empty: expected a header, such as left,right,winner"):
         read_text(tmp_path, "\n \n")
     with refused("votes.csv is not a table from here on: unexpected end of data"):
@@ -672,8 +672,8 @@ def test_damaged_gzip(tmp_path):
 
 
 def test_equal_votes():
-    one = readers([("a", "b", "left", "v", 5), ("c", "a", "tie", None, None)])
-    assert one == readers([("x", "y", "skip", None, None), ("a", "b", "a", "v", "5.0"), ("c", "a", "draw", " ", "")])
+    one = read_votes([("a", "b", "left", "v", 5), ("c", "a", "tie", None, None)])
+    assert one == read_votes([("x", "y", "skip", None, None), ("a", "b", "a", "v", "5.0"), ("c", "a", "draw", " ", "")])
     for other in (
         [("a", "b", "left", "v", 5)],
         [("a", "b", "right", "v", 5), ("c", "a", "tie", None, None)],
@@ -683,9 +683,9 @@ def test_equal_votes():
         [("a", "b", "left", "v", 6), ("c", "a", "tie", None, None)],
         [("c", "a", "tie", None, None), ("a", "b", "left", "v", 5)],
     ):
-        assert one != readers(other)
+        assert one != read_votes(other)
     row = {"left": "a", "right": "b", "winner": "left"}
-    assert readers([row | {"duel": 1}]) != readers([row | {"duel": 2}])
+    assert read_votes([row | {"duel": 1}]) != read_votes([row | {"duel": 2}])
     assert one != "votes"
 
 
@@ -696,25 +696,25 @@ WRITTEN = [
 
 
 def test_what_is_written(tmp_path):
-    votes = readers(WRITTEN)
-    writers(votes, tmp_path / "v.csv")
+    votes = read_votes(WRITTEN)
+    write_votes(votes, tmp_path / "v.csv")
     assert (tmp_path / "v.csv").read_bytes().decode() == (
         '"left","right","winner","voter","time","duel"\n'
         '"a,b","\'=1+1","left","v","1970-01-01T00:00:00.500000Z","d1"\n'
         '"\'=1+1","c""","both_bad","","",""\n'
     )
-    writers(votes, tmp_path / "v.tsv", format="arena")
+    write_votes(votes, tmp_path / "v.tsv", format="arena")
     assert (tmp_path / "v.tsv").read_text() == (
         '"model_a"\t"model_b"\t"winner"\t"judge"\t"tstamp"\n'
         '"a,b"\t"\'=1+1"\t"model_a"\t"v"\t0.5\n'
         '"\'=1+1"\t"c"""\t"both_bad"\t""\t""\n'
     )
-    writers(votes, tmp_path / "v.jsonl", format="arena")
+    write_votes(votes, tmp_path / "v.jsonl", format="arena")
     assert [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()] == [
         {"model_a": "a,b", "model_b": "=1+1", "winner": "model_a", "judge": "v", "tstamp": 0.5},
         {"model_a": "=1+1", "model_b": 'c"', "winner": "both_bad", "judge": None, "tstamp": None},
     ]
-    writers(votes, tmp_path / "v.ndjson.gz")
+    write_votes(votes, tmp_path / "v.ndjson.gz")
     assert json.loads(gzip.decompress((tmp_path / "v.ndjson.gz").read_bytes()).splitlines()[0]) == {
         **WRITTEN[0],
         "time": "1970-01-01T00:00:00.500000Z",
@@ -740,33 +740,33 @@ def test_what_is_written(tmp_path):
     ],
 )
 def test_cells_that_a_spreadsheet_would_run(tmp_path, suffix, name, cell):
-    votes = readers([{"left": name, "right": "b", "winner": "left", "voter": name, "time": None, "duel": name}])
-    writers(votes, tmp_path / f"v{suffix}")
+    votes = read_votes([{"left": name, "right": "b", "winner": "left", "voter": name, "time": None, "duel": name}])
+    write_votes(votes, tmp_path / f"v{suffix}")
     with open(tmp_path / f"v{suffix}", newline="") as file:
         _, row = csv.reader(file, delimiter={".csv": ",", ".tsv": "\t"}[suffix])
     assert (row[0], row[3], row[5]) == (cell, cell, cell)
-    assert readers(tmp_path / f"v{suffix}") == votes
-    writers(votes, tmp_path / "v.jsonl")
+    assert read_votes(tmp_path / f"v{suffix}") == votes
+    write_votes(votes, tmp_path / "v.jsonl")
     assert json.loads((tmp_path / "v.jsonl").read_text())["left"] == name
 
 
 def test_an_apostrophe_before_a_formula_is_taken_off_cells_from_elsewhere():
-    assert readers(b"left,right,winner\n'=x,'b,'=x\n").names == ("=x", "'b")
-    assert readers([("'=x", "b", "left")]).names == ("'=x", "b")
-    assert readers(b'{"left": "\'=x", "right": "b", "winner": "left"}').names == ("'=x", "b")
+    assert read_votes(b"left,right,winner\n'=x,'b,'=x\n").names == ("=x", "'b")
+    assert read_votes([("'=x", "b", "left")]).names == ("'=x", "b")
+    assert read_votes(b'{"left": "\'=x", "right": "b", "winner": "left"}').names == ("'=x", "b")
 
 
 def test_json_is_written_for_people(tmp_path):
-    writers([("模型", "é\u2028\x85e", "left")], tmp_path / "v.JSONL")
+    write_votes([("模型", "é\u2028\x85e", "left")], tmp_path / "v.JSONL")
     assert '"left": "模型"' in (tmp_path / "v.JSONL").read_text(encoding="utf-8")
-    assert readers(tmp_path / "v.JSONL").names == ("模型", "é\u2028\x85e")
+    assert read_votes(tmp_path / "v.JSONL").names == ("模型", "é\u2028\x85e")
 
 
 def test_arena_files_have_no_duels(tmp_path):
-    writers(WRITTEN, tmp_path / "v.csv", format="arena")
-    found = readers(tmp_path / "v.csv")
+    write_votes(WRITTEN, tmp_path / "v.csv", format="arena")
+    found = read_votes(tmp_path / "v.csv")
     assert found.duels is None
-    assert found == readers([{**row, "duel": None} for row in WRITTEN])
+    assert found == read_votes([{**row, "duel": None} for row in WRITTEN])
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5).map(str.strip).filter(bool)
@@ -799,38 +799,38 @@ rows_of_votes = st.lists(
 )
 def test_reading_what_was_written(tmp_path_factory, rows, suffix, form):
     rows = [row | {"duel": row["duel"] if form == "duels" else None} for row in rows]
-    votes = readers(rows)
+    votes = read_votes(rows)
     said = [(row["left"], row["right"], row["winner"], row["voter"], row["duel"]) for row in rows]
     assert [(*vote[:4], vote.duel) for vote in votes] == said
     assert [vote.time and datetime.fromisoformat(vote.time) for vote in votes] == [row["time"] for row in rows]
     path = tmp_path_factory.mktemp("votes") / f"v{suffix}"
-    writers(votes, path, form)
-    again = readers(path)
+    write_votes(votes, path, form)
+    again = read_votes(path)
     assert again == votes
     assert [vote[:5] for vote in again] == [vote[:5] for vote in votes]
     assert again.names == votes.names
     first = path.read_bytes()
-    writers(again, path, form)
+    write_votes(again, path, form)
     assert path.read_bytes() == first
 
 
 def test_refused_writing(tmp_path):
-    votes = readers(WRITTEN)
+    votes = read_votes(WRITTEN)
     with refused("v.xlsx: unknown kind of file, expected one of .csv, .tsv, .jsonl, .ndjson"):
-        writers(votes, tmp_path / "v.xlsx")
+        write_votes(votes, tmp_path / "v.xlsx")
     with refused("unknown kind of file"):
-        writers(votes, tmp_path / "v.gz")
+        write_votes(votes, tmp_path / "v.gz")
     with pytest.raises(UnknownName, match=r"unknown format of votes 'aren'. Did you mean 'arena'"):
-        writers(votes, tmp_path / "v.csv", format="aren")
+        write_votes(votes, tmp_path / "v.csv", format="aren")
     with refused("cannot be written: No such file or directory"):
-        writers(votes, tmp_path / "none" / "v.csv")
+        write_votes(votes, tmp_path / "none" / "v.csv")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_kind_of_file_that_is_only_read_is_not_written(tmp_path, monkeypatch):
     monkeypatch.setitem(module.KINDS, ".beats", ">")
     with refused("v.beats: unknown kind of file, expected one of .csv, .tsv, .jsonl, .ndjson, with"):
-        writers(WRITTEN, tmp_path / "v.beats")
+        write_votes(WRITTEN, tmp_path / "v.beats")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -842,7 +842,7 @@ def test_every_format_is_in_the_documentation():
 
 @pytest.mark.parametrize("name", ["v.csv", "v.jsonl.gz"])
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch, name):
-    writers(WRITTEN, tmp_path / name)
+    write_votes(WRITTEN, tmp_path / name)
     before = (tmp_path / name).read_bytes()
 
     def fail(vote):
@@ -850,7 +850,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch, name):
 
     monkeypatch.setattr(written, "_arena_row", fail)
     with refused(f"{name} cannot be written: No space left on device"):
-        writers(WRITTEN, tmp_path / name, format="arena")
+        write_votes(WRITTEN, tmp_path / name, format="arena")
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_bytes() == before
 
@@ -960,7 +960,7 @@ def test_analysis_uses_confidence_and_margin():
 
 def test_public_votes(shared_data, tmp_path):
     path = shared_data(REAL)
-    votes = readers(path)
+    votes = read_votes(path)
     with gzip.open(path, "rt", encoding="utf-8", newline="") as text:
         rows = list(csv.DictReader(text))
     assert [(*vote[:4], vote.line) for vote in votes] == [
@@ -976,22 +976,22 @@ def test_public_votes(shared_data, tmp_path):
         "8,931 votes, 3,471 of them ties, by 124 voters (left, right, winner, worker → voter)\n"
     )
     for form in ("duels", "arena"):
-        writers(votes, tmp_path / "v.csv.gz", form)
-        assert readers(tmp_path / "v.csv.gz") == votes
+        write_votes(votes, tmp_path / "v.csv.gz", form)
+        assert read_votes(tmp_path / "v.csv.gz") == votes
 
 
 def test_paths_may_be_text(tmp_path):
-    writers([("a", "b")], str(tmp_path / "v.csv"))
-    assert short(readers(str(tmp_path / "v.csv"))) == [("a", "b", "left")]
-    assert Path(readers(str(tmp_path / "v.csv")).source) == tmp_path / "v.csv"
+    write_votes([("a", "b")], str(tmp_path / "v.csv"))
+    assert short(read_votes(str(tmp_path / "v.csv"))) == [("a", "b", "left")]
+    assert Path(read_votes(str(tmp_path / "v.csv")).source) == tmp_path / "v.csv"
 
 
 def test_bytes_are_read_as_a_file_would_be(tmp_path):
     path = tmp_path / "v.csv"
     for content in (CONTENT.encode(), b"\xef\xbb\xbf" + CONTENT.encode(), gzip.compress(CONTENT.encode(), mtime=0)):
         path.write_bytes(content)
-        assert list(readers(content)) == list(readers(path))
+        assert list(read_votes(content)) == list(read_votes(path))
     with pytest.raises(InvalidInput, match="the votes"):
-        readers(b"left,right,winner\na,b,perhaps\n")
+        read_votes(b"left,right,winner\na,b,perhaps\n")
     with pytest.raises(InvalidInput):
-        readers(b"")
+        read_votes(b"")

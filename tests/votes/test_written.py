@@ -8,7 +8,7 @@ import pytest
 from duels.errors import InvalidInput
 from duels.study.create import create_study
 from duels.study.items import add_items, clear_items
-from duels.votes import readers, writers
+from duels.votes import read_votes, write_votes
 from duels.votes.writers import trl_pairs
 
 ROWS = [
@@ -24,9 +24,9 @@ COUNTED = [row | {"count": 10**k} for k, row in enumerate(ROWS)]
 @pytest.mark.parametrize("form", ["duels", "arena", "lmarena"])
 @pytest.mark.parametrize("suffix", ["parquet", "pq", "csv", "tsv.gz", "jsonl"])
 def test_every_kind_is_read_back(tmp_path, rows, form, suffix):
-    votes = readers(rows)
-    writers(votes, tmp_path / f"v.{suffix}", form)
-    again = readers(tmp_path / f"v.{suffix}")
+    votes = read_votes(rows)
+    write_votes(votes, tmp_path / f"v.{suffix}", form)
+    again = read_votes(tmp_path / f"v.{suffix}")
     ids = [vote.duel if form == "duels" else None for vote in votes]
     assert [vote._replace(line=0) for vote in again] == [
         vote._replace(line=0, duel=name) for vote, name in zip(votes, ids)
@@ -35,7 +35,7 @@ def test_every_kind_is_read_back(tmp_path, rows, form, suffix):
 
 
 def test_parquet_has_real_types_and_plain_text(tmp_path):
-    writers(COUNTED, tmp_path / "v.parquet", "lmarena")
+    write_votes(COUNTED, tmp_path / "v.parquet", "lmarena")
     frame = pl.read_parquet(tmp_path / "v.parquet")
     assert frame.columns == ["id", "model_a", "model_b", "winner", "judge", "timestamp", "count"]
     assert frame.schema["timestamp"] == pl.Datetime("us", "UTC")
@@ -43,13 +43,13 @@ def test_parquet_has_real_types_and_plain_text(tmp_path):
     assert frame["model_b"][0] == "=1+1"  # no spreadsheet runs Parquet
     assert frame["winner"].to_list() == ["model_a", "both_bad", "model_b", "tie"]
     assert frame["count"].to_list() == [1, 10, 100, 1000]
-    writers(ROWS, tmp_path / "a.parquet", "arena")
+    write_votes(ROWS, tmp_path / "a.parquet", "arena")
     assert pl.read_parquet(tmp_path / "a.parquet")["tstamp"].to_list()[:2] == [1738324800.5, None]
 
 
 def test_standard_output_is_csv(capfdbinary, tmp_path):
-    writers(ROWS, "-")
-    writers(ROWS, tmp_path / "v.csv")
+    write_votes(ROWS, "-")
+    write_votes(ROWS, tmp_path / "v.csv")
     assert capfdbinary.readouterr().out == (tmp_path / "v.csv").read_bytes()
 
 
@@ -78,7 +78,7 @@ def test_pairs_for_preference_tuning(study, tmp_path, name):
         {"prompt": first, "chosen": f"=A{number[first]}", "rejected": f"B{number[first]}"},
         {"prompt": second, "chosen": f"B{number[second]}", "rejected": f"=A{number[second]}"},
     ]
-    writers(votes, tmp_path / name, "trl")
+    write_votes(votes, tmp_path / name, "trl")
     if name.endswith("jsonl"):
         assert [json.loads(line) for line in (tmp_path / name).read_text().splitlines()] == expected
     elif name.endswith("parquet"):
@@ -92,8 +92,8 @@ def test_conversations_of_items(study, tmp_path):
     votes = study.votes(items=True)
     item = asked(study)[0]
     for name in ("v.jsonl", "v.parquet"):
-        writers(votes, tmp_path / name, "lmarena")
-        assert readers(tmp_path / name).total == 4
+        write_votes(votes, tmp_path / name, "lmarena")
+        assert read_votes(tmp_path / name).total == 4
     rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
     assert rows[0]["conversation_a"] == [
         {"role": "user", "content": item.prompt},
@@ -106,20 +106,20 @@ def test_conversations_of_items(study, tmp_path):
 def test_pairs_of_votes_from_elsewhere():
     rows = [("a", "b", "left", "p", "x", "y"), ("a", "b", "right", "p", "x", "y"), ("a", "b", "left", "p", "x", None)]
     names = ("left", "right", "winner", "prompt", "response_a", "response_b")
-    votes = readers([dict(zip(names, row)) for row in rows], extra=names[3:])
+    votes = read_votes([dict(zip(names, row)) for row in rows], extra=names[3:])
     assert trl_pairs(votes).rows == [("p", "x", "y"), ("p", "y", "x")]
     assert trl_pairs(votes).left_out == "1 vote without a prompt and two texts"
 
 
 def test_outputs_that_are_numbers_are_text():
     row = {"left": "a", "right": "b", "winner": "left", "prompt": "2 + 2?", "response_a": "4", "response_b": "5"}
-    assert trl_pairs(readers([row], extra=["prompt", "response_a", "response_b"])).rows == [("2 + 2?", "4", "5")]
+    assert trl_pairs(read_votes([row], extra=["prompt", "response_a", "response_b"])).rows == [("2 + 2?", "4", "5")]
 
 
 def test_pairs_need_items(study, tmp_path):
-    for votes in (study.votes(), readers(ROWS)):
+    for votes in (study.votes(), read_votes(ROWS)):
         with pytest.raises(InvalidInput, match="has no prompts and outputs, which pairs for preference tuning need"):
-            writers(votes, tmp_path / "pairs.jsonl", "trl")
+            write_votes(votes, tmp_path / "pairs.jsonl", "trl")
     assert not (tmp_path / "pairs.jsonl").exists()
     clear_items(study)
     assert trl_pairs(study.votes(items=True)).rows == []
@@ -137,8 +137,8 @@ def test_items_and_comments_of_a_study_are_columns_of_its_export(tmp_path):
     assert votes.extra["item"].to_list() == [1, 1]
     assert votes.extra["comment"].to_list() == ["=1+1\nand more", None]
     for name in ("votes.csv", "votes.jsonl", "votes.parquet"):
-        writers(votes, tmp_path / name)
-        again = readers(tmp_path / name, extra=["item", "comment"])
+        write_votes(votes, tmp_path / name)
+        again = read_votes(tmp_path / name, extra=["item", "comment"])
         assert [vote[:3] for vote in again] == [vote[:3] for vote in votes]
         assert again.extra["item"].to_list() == [1, 1]
         assert [one or None for one in again.extra["comment"].to_list()] == ["=1+1\nand more", None]

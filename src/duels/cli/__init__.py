@@ -73,10 +73,9 @@ def version(
 @app.command()
 def policies(format: FormatOption = Format.table) -> None:
     """List the policies, their parameters and papers."""
-    from ..policies import BUILT_IN, defaults
-    from ..policies import policy as find_policy
+    from ..policies import BUILT_IN, defaults, load_policy
 
-    found = [find_policy(name) for name in BUILT_IN]
+    found = [load_policy(name) for name in BUILT_IN]
     rows = [
         {
             "name": one.name,

@@ -39,13 +39,12 @@ def run_continuous(
 ) -> None:
     """Play policies on functions of continuous parameters and compare their regret."""
     from ..continuous.functions import find_function
-    from ..continuous.policies import DEFAULT
-    from ..continuous.policies import policy as find_policy
+    from ..continuous.policies import DEFAULT, load_policy
     from ..continuous.simulation import simulate_continuous
     from ..results import combine
 
     named = list(dict.fromkeys(find_function(one).name for one in functions))
-    chosen = list(dict.fromkeys(str(find_policy(one)) for one in policy or [DEFAULT]))
+    chosen = list(dict.fromkeys(str(load_policy(one)) for one in policy or [DEFAULT]))
     pairs = [(function, one) for function in named for one in chosen]
     count, times, start = number("duels", duels), number("runs", runs), number("seed", seed)
     if out is not None and out.exists() and not out.is_dir():

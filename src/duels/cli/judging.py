@@ -13,7 +13,7 @@ from .live import LEADERBOARD_COLUMNS, STORAGE, StorageOption
 from .printing import About, ConfidenceOption, Format, FormatOption, print_rows, print_text
 
 if TYPE_CHECKING:
-    from ..study.judging.result import RunResult
+    from ..study.judging.result import JudgeResult
 
 NO_WINNER = 3  # exit code
 
@@ -187,7 +187,7 @@ def _temperature(given: str | None) -> float | None:
         raise InvalidInput(f"--temperature is {given!r}: expected a number, or none") from None
 
 
-def _print(result: "RunResult", format: Format) -> None:
+def _print(result: "JudgeResult", format: Format) -> None:
     rows = [row._asdict() for row in result.leaderboard]
     if format.is_rows:
         print_rows(rows, format, LEADERBOARD_COLUMNS if format.is_paper else None)

@@ -33,7 +33,7 @@ from .printing import (
 )
 
 if TYPE_CHECKING:
-    from ..continuous.tuning.study import Tuning
+    from ..continuous.tuning.study import TuningStudy
     from ..study.study import Study
     from ..votes.votes import Votes
 
@@ -317,11 +317,11 @@ def verdict(
         print_text(str(found))
 
 
-def standing(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
+def forecast(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
     """Estimate each arm's chance to be the best, and how many more answers are needed."""
     from ..study.create import load_study
 
-    found = load_study(study, storage).standing()
+    found = load_study(study, storage).forecast()
     if format is Format.json:
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
     elif format.is_rows:
@@ -429,14 +429,14 @@ def export(
         say(format, "", study=study, votes=saved, file=out)
 
 
-def _load(study: str, storage: str) -> "Study | Tuning":
+def _load(study: str, storage: str) -> "Study | TuningStudy":
     """Load a study of any kind."""
     from ..study.create import load_study
 
     return _load_tuning(study, storage) or load_study(study, storage)
 
 
-def _load_tuning(study: str, storage: str) -> "Tuning | None":
+def _load_tuning(study: str, storage: str) -> "TuningStudy | None":
     """The study, if there is one of that name that tunes parameters."""
     from ..study.create import find_row
 
@@ -446,9 +446,9 @@ def _load_tuning(study: str, storage: str) -> "Tuning | None":
         return None
     if not row.is_tuning:
         return None
-    from ..continuous.tuning.study import Tuning  # takes a while to load
+    from ..continuous.tuning.study import TuningStudy  # takes a while to load
 
-    return Tuning(store, row)
+    return TuningStudy(store, row)
 
 
 def _is_large(file: str) -> bool:
@@ -600,7 +600,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "forget": forget,
     "leaderboard": leaderboard,
     "verdict": verdict,
-    "standing": standing,
+    "forecast": forecast,
     "ranking": ranking,
     "import": import_votes,
     "export": export,

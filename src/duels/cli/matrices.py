@@ -28,7 +28,7 @@ from .printing import (
 
 if TYPE_CHECKING:
     from ..preference import PreferenceMatrix
-    from ..ranking.collection import Collection
+    from ..rankers.collection import Collection
 
 matrix_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Describe, estimate and generate preference matrices."
@@ -90,7 +90,7 @@ def matrix_estimate(
 ) -> None:
     """Estimate which rankers beat which, by interleaving and simulated clicks."""
     from ..problems import check_matrix_path, save_matrix
-    from ..ranking.estimate import estimate_preferences
+    from ..rankers.estimate import estimate_preferences
 
     check_matrix_path(out)
     shown, start = False if quiet else None, number("seed", seed)
@@ -135,11 +135,11 @@ def _collection(
             f"{' and '.join(chosen) or 'no collection'} given: expected one of --letor, --synthetic, --run"
         )
     if letor:
-        from ..ranking.collection import load as load_collection
+        from ..rankers.collection import load as load_collection
 
         return load_collection(letor if len(letor) > 1 else letor[0], progress=progress)
     if runs:
-        from ..ranking.trec import load_runs
+        from ..rankers.trec import load_runs
 
         if qrels is None:
             raise InvalidInput("--run needs --qrels: the relevance judgments of the runs' queries")
@@ -149,8 +149,8 @@ def _collection(
             left = f"{format_count(len(read.not_judged), 'query', 'queries')} without judgments"
             print(f"{taken}; left out: {left}, {len(read.not_run):,} in no run", file=sys.stderr)
         return read.collection
-    from ..ranking.collection import save as save_collection
-    from ..ranking.synthetic import synthetic_collection
+    from ..rankers.collection import save as save_collection
+    from ..rankers.synthetic import synthetic_collection
 
     collection = synthetic_collection(seed=seed)
     if keep is not None:
@@ -190,10 +190,9 @@ def matrix_generate(
     out: Annotated[Path, typer.Option(help="Matrix file to write: .csv, .txt, .npy or .npz.")],
 ) -> None:
     """Write a named or generated problem to a matrix file."""
-    from ..problems import problem as make
-    from ..problems import save_matrix
+    from ..problems import load_problem, save_matrix
 
-    save_matrix(make(problem), out)
+    save_matrix(load_problem(problem), out)
     print(f"saved in {out}", file=sys.stderr)
 
 

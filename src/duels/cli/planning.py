@@ -49,10 +49,9 @@ def plan(
     quiet: QuietOption = False,
 ) -> None:
     """Estimate how many answers a verdict will need."""
-    from ..study.plan import POLICIES
-    from ..study.plan import plan as simulate
+    from ..study.plan import POLICIES, estimate_votes
 
-    rows = simulate(
+    rows = estimate_votes(
         problem,
         arms=arms,
         gap=gap,

@@ -119,11 +119,11 @@ def run(
 ) -> None:
     """Play policies on problems and compare their regret."""
     from ..experiments.race import unsuitable
-    from ..experiments.running import experiment, run_experiment
+    from ..experiments.running import plan_experiment, run_experiment
 
     _refuse_functions(problems)
     labels = _table_labels(label, format)
-    planned = experiment(
+    planned = plan_experiment(
         problems[0] if len(problems) == 1 else problems,
         policy,
         None if horizon is None else [number("horizon", one) for one in horizon],
@@ -182,7 +182,7 @@ def race(
     quiet: QuietOption = False,
 ) -> None:
     """Race all policies that suit a problem: regret, accuracy, speed, conformance."""
-    from ..experiments.race import race as run_race
+    from ..experiments.race import run_race
 
     if out is not None:
         from ..figures.charts import check_ending, save
@@ -214,10 +214,10 @@ def check(
 ) -> None:
     """Run the conformance checks on a policy, such as a file of yours."""
     from ..engine.progress import compute_each
-    from ..policies import policy as find_policy
+    from ..policies import load_policy
     from ..testing import CHECKS, run_check
 
-    chosen = find_policy(policy)
+    chosen = load_policy(policy)
     with interruptible():
         for name in compute_each([partial(run_check, one, chosen) for one in CHECKS], f"checking {chosen}"):
             print(f"{name:<13}  passed", flush=True)

@@ -17,7 +17,7 @@ from .printing import Format, FormatOption, Interrupted, SeedOption, number, pri
 if TYPE_CHECKING:
     from ..continuous.tuning.judged import TuningResult
     from ..continuous.tuning.result import Best
-    from ..continuous.tuning.study import Tuning, TuningDuel
+    from ..continuous.tuning.study import TuningDuel, TuningStudy
 
 
 SpaceArgument = Annotated[str, typer.Argument(metavar="SPACE", help="The parameters: a .toml or .json file.")]
@@ -247,7 +247,7 @@ def sides_of(duel: Any, format: Format) -> dict[str, object]:
     return {"left": _format_value(duel.left, format), "right": _format_value(duel.right, format)}
 
 
-def export_duels(study: "Tuning", out: str, form: str) -> int:
+def export_duels(study: "TuningStudy", out: str, form: str) -> int:
     """Write the answers of a tuning study to a file; returns how many there are."""
     from ..continuous.tuning.files import write_duels
 
@@ -256,7 +256,7 @@ def export_duels(study: "Tuning", out: str, form: str) -> int:
     return write_duels(study, out)
 
 
-def import_duels(study: "Tuning", file: str, again: bool, new: bool) -> int:
+def import_duels(study: "TuningStudy", file: str, again: bool, new: bool) -> int:
     """Add the past duels of a file, as `export_duels` writes it; returns how many were added.
 
     Duels that the study already has are refused, counted twice if `again`, or left out if `new`.

@@ -105,8 +105,7 @@ def ratings(
 ) -> None:
     """Rate the arms of past votes, with intervals for votes that are complete."""
     from ..rating.overviews import category_ranks, ratings_over_time, win_rates
-    from ..rating.table import ratings as rate
-    from ..rating.table import read_rated
+    from ..rating.table import rate, read_rated
     from ..votes.readers import read_votes
 
     chosen_tables = {"--by": by, "--category": category, "--every": every, "--pairs": pairs}
@@ -222,9 +221,9 @@ def agreement(
     format: FormatOption = Format.table,
 ) -> None:
     """Measure inter-voter agreement; flag voters with position bias, random answers or a favorite arm."""
-    from ..study.voters.agreement import agreement
+    from ..study.voters.agreement import measure_agreement
 
-    found = agreement(file, question=question or None, **read_options(roles, on_error, without))
+    found = measure_agreement(file, question=question or None, **read_options(roles, on_error, without))
     if format is Format.json:
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
     elif format.is_rows:

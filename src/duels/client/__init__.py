@@ -12,10 +12,9 @@ _HOMES = {
     "connect": "client",
     "Client": "client",
     "RemoteStudy": "studies",
-    "RemoteTuning": "tunings",
+    "RemoteTuningStudy": "tunings",
     "Change": "connection",
     "Again": "connection",
-    "NotFound": "connection",
     "PAUSES": "connection",
 }
 
@@ -23,8 +22,8 @@ __all__ = [name for name in _HOMES if name != "PAUSES"]
 
 if TYPE_CHECKING:
     from .client import Client, connect
-    from .connection import PAUSES, Again, Change, NotFound
+    from .connection import PAUSES, Again, Change
     from .studies import RemoteStudy
-    from .tunings import RemoteTuning
+    from .tunings import RemoteTuningStudy
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

@@ -12,7 +12,7 @@ from .studies import ROOT, RemoteStudy
 
 if TYPE_CHECKING:
     from ..continuous.spaces import Space
-    from .tunings import RemoteTuning
+    from .tunings import RemoteTuningStudy
 
 
 class Client(Connection):
@@ -92,15 +92,15 @@ class Client(Connection):
         seed: int = 0,
         lease: float = LEASE,
         load_if_exists: bool = False,
-    ) -> "RemoteTuning":
+    ) -> "RemoteTuningStudy":
         """Create a study that tunes parameters on the server, as `duels.create_tuning`.
 
         Args:
-            space: The parameters, see `duels.space`.
+            space: The parameters, see `duels.Space`.
             study_name: The study's name, unique on the server.
             policy: What chooses the duels, such as `"gp_rucb:beta=3"`; by default `eubo`.
-            template: The page on which voters see a setting, see `RemoteTuning.set_template`; by default they see its
-                values. A study that exists keeps its own.
+            template: The page on which voters see a setting, see `RemoteTuningStudy.set_template`; by default they see
+                its values. A study that exists keeps its own.
             confidence: The level of the intervals that are shown; by default 0.95.
             seed: Of the policy's random choices.
             lease: Seconds after which a duel without an answer no longer counts as open.
@@ -120,19 +120,19 @@ class Client(Connection):
             >>> study.ask().left  # doctest: +SKIP
             {'temperature': 0.731204, 'style': 'warm'}
         """
-        from ..continuous.spaces import space as checked_space
+        from ..continuous.spaces import Space
         from ..continuous.tuning.templates import check_template
-        from .tunings import RemoteTuning  # takes a while to load
+        from .tunings import RemoteTuningStudy  # takes a while to load
 
-        found = checked_space(space)
+        found = Space(space)
         page = None if template is None else check_template(template, found)
         body: dict[str, object] = {"name": study_name, "space": found.to_dict(), "template": page}
         body |= {"policy": None if policy is None else str(policy), "confidence": confidence, "seed": seed}
         body |= {"lease": lease, "load_if_exists": load_if_exists}
         again = Again.ALWAYS if load_if_exists else Again.UNSENT
-        return RemoteTuning(self, self._send("POST", "/api/tunings", body, again).json())
+        return RemoteTuningStudy(self, self._send("POST", "/api/tunings", body, again).json())
 
-    def load_tuning(self, study_name: str) -> "RemoteTuning":
+    def load_tuning(self, study_name: str) -> "RemoteTuningStudy":
         """Load a tuning study.
 
         Raises:
@@ -143,14 +143,14 @@ class Client(Connection):
             >>> client.load_tuning("voice").best.setting  # doctest: +SKIP
             {'temperature': 0.702511, 'style': 'warm'}
         """
-        from .tunings import RemoteTuning  # takes a while to load
+        from .tunings import RemoteTuningStudy  # takes a while to load
 
         found = self._find(study_name)
         if found.get("space") is None:
             raise InvalidInput(
                 f"study {found['name']!r} compares arms and tunes no parameters: load it with client.load_study"
             )
-        return RemoteTuning(self, found)
+        return RemoteTuningStudy(self, found)
 
     def list_studies(self) -> list[StudyInfo]:
         """List all studies of the server, oldest first: those that compare arms, and those that tune parameters."""

@@ -15,7 +15,7 @@ from ..study.allocation import MOST, Allocation
 from ..study.duels import Asked, Duel, DuelItem, LogEntry, check_note, duel_number
 from ..study.impressions import Document, Impression, impression_number
 from ..study.judging.ledger import Judges
-from ..study.stats.forecast import Chance, Standing
+from ..study.stats.forecast import Chance, Forecast
 from ..study.stats.leaderboard import RankRow
 from ..study.stats.tally import LeaderboardRow, PairRow
 from ..study.stats.verdict import Verdict
@@ -247,10 +247,10 @@ class RemoteStudy(Remote[Duel]):
         found = self._get("/verdict", confidence=confidence, margin=margin)
         return Verdict.from_dict(found)
 
-    def standing(self) -> Standing:
+    def forecast(self) -> Forecast:
         """Estimate, before the verdict, how likely each arm is the best and how many more answers are needed."""
-        found = self._get("/standing")
-        return row_of(Standing, found | {"chances": tuple(row_of(Chance, one) for one in found["chances"])})
+        found = self._get("/forecast")
+        return row_of(Forecast, found | {"chances": tuple(row_of(Chance, one) for one in found["chances"])})
 
     def ranking(self) -> list[RankRow]:
         """Return the active arms in order, and which ranks are certain, as `Study.ranking`."""
@@ -272,9 +272,9 @@ class RemoteStudy(Remote[Duel]):
             rankings: For each active arm its documents, text or whole numbers, best first; empty if it found none.
             duel: A duel that was asked before. Then only the rankings of its two arms are needed, and the same list is
                 returned every time.
-            method: As in `duels.ranking.interleave`.
-            length: As in `duels.ranking.interleave`.
-            missing: As in `duels.ranking.interleave`.
+            method: As in `duels.rankers.interleave`.
+            length: As in `duels.rankers.interleave`.
+            missing: As in `duels.rankers.interleave`.
             voter: Who sees the list.
 
         Returns:

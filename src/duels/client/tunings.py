@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..checks import check_int
 from ..continuous.spaces import Space
-from ..continuous.spaces import space as checked_space
 from ..continuous.tuning.files import PastDuel, check_duels, rows_of
 from ..continuous.tuning.result import Best
 from ..continuous.tuning.study import TuningDuel
@@ -21,10 +20,10 @@ if TYPE_CHECKING:
 AT_ONCE = 10  # duels of one request: choosing one takes up to a second
 
 
-class RemoteTuning(Remote[TuningDuel]):
+class RemoteTuningStudy(Remote[TuningDuel]):
     """A tuning study on a server: `ask` for two settings, `tell` which is better, look at the `best` one.
 
-    It works like `Tuning`, and is created by `Client.create_tuning` and `Client.load_tuning`.
+    It works like `TuningStudy`, and is created by `Client.create_tuning` and `Client.load_tuning`.
 
     Example:
         >>> study = client.load_tuning("voice")  # doctest: +SKIP
@@ -38,7 +37,7 @@ class RemoteTuning(Remote[TuningDuel]):
 
     def __init__(self, client: Connection, found: Mapping[str, Json]) -> None:
         super().__init__(client, found["name"], found["policy"])
-        self.space: Space = checked_space(found["space"])
+        self.space: Space = Space(found["space"])
         self.confidence = float(found["goal"]["confidence"])
 
     @property
@@ -53,7 +52,7 @@ class RemoteTuning(Remote[TuningDuel]):
     def ask(self, n: int, *, voter: str | None = None) -> list[TuningDuel]: ...
 
     def ask(self, n: int = 1, *, voter: str | None = None) -> TuningDuel | list[TuningDuel]:
-        """Ask for the next duel, as `Tuning.ask`; more than 10 duels take several requests.
+        """Ask for the next duel, as `TuningStudy.ask`; more than 10 duels take several requests.
 
         Args:
             n: How many duels to ask for, up to 1,000.
@@ -75,12 +74,12 @@ class RemoteTuning(Remote[TuningDuel]):
         return row_of(Best, self._get("/best"))
 
     def slices(self) -> dict[str, Any]:
-        """Return slices of the model through the best setting, as `Tuning.slices`."""
+        """Return slices of the model through the best setting, as `TuningStudy.slices`."""
         found: dict[str, Any] = self._get("/slices")
         return found
 
     def votes(self) -> "pl.DataFrame":
-        """Return the answers that count as a data frame, as `Tuning.votes`."""
+        """Return the answers that count as a data frame, as `TuningStudy.votes`."""
         import polars as pl
 
         content = self._client._send("GET", f"{self._path}/export", query={"format": "parquet"}).content
@@ -90,7 +89,7 @@ class RemoteTuning(Remote[TuningDuel]):
         """Add past duels as if they had been asked and answered here: all of them or, after an error, none.
 
         Args:
-            duels: `(left, right, winner)` for each, or a data frame as `votes` returns it; see `Tuning.import_duels`.
+            duels: `(left, right, winner)` of each, or a data frame of `votes`, see `TuningStudy.import_duels`.
 
         Returns:
             How many were added.
@@ -117,7 +116,7 @@ class RemoteTuning(Remote[TuningDuel]):
 
         Args:
             template: An HTML page, with `{{ name }}` wherever the value of a parameter belongs, see
-                `Tuning.set_template`. None shows the values themselves.
+                `TuningStudy.set_template`. None shows the values themselves.
             scripts: Whether scripts of the page run; by default they do not, or as it was set before.
 
         Raises:

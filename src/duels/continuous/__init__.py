@@ -30,11 +30,10 @@ from typing import TYPE_CHECKING
 from .. import _lazy_names
 
 _HOMES = {
-    "space": "spaces",
     "Space": "spaces",
     "Number": "spaces",
     "Category": "spaces",
-    "policy": "policies",
+    "load_policy": "policies",
     "Policy": "policies",
     "History": "policies.context",
     "Memory": "policies.context",
@@ -46,7 +45,7 @@ _HOMES = {
     "simulate_continuous": "simulation",
     "create_tuning": "tuning.create",
     "load_tuning": "tuning.create",
-    "Tuning": "tuning.study",
+    "TuningStudy": "tuning.study",
     "TuningDuel": "tuning.study",
     "Best": "tuning.result",
     "TuningResult": "tuning.judged",
@@ -61,13 +60,13 @@ __all__ = [*_HOMES]
 if TYPE_CHECKING:
     from .functions import find_function, list_functions
     from .model.model import Answers, Hyperparameters, Model, fit_hyperparameters
-    from .policies import Policy, policy
+    from .policies import Policy, load_policy
     from .policies.context import History, Memory, Situation
     from .simulation import simulate_continuous
-    from .spaces import Category, Number, Space, space
+    from .spaces import Category, Number, Space
     from .tuning.create import create_tuning, load_tuning
     from .tuning.judged import TuningResult, tune, tune_async
     from .tuning.result import Best
-    from .tuning.study import Tuning, TuningDuel
+    from .tuning.study import TuningDuel, TuningStudy
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

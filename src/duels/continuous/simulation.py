@@ -38,11 +38,9 @@ from ..results import SCHEMA, Results
 from .blas import one_thread
 from .functions import Function, find_function
 from .model.search import refine_blindly, sobol
-from .policies import DEFAULT, Policy
-from .policies import policy as find_policy
+from .policies import DEFAULT, Policy, load_policy
 from .policies.context import History, Memory
 from .spaces import Setting, Space
-from .spaces import space as make_space
 
 ONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 Task = tuple[str, str, int, int, int, list[int], float]  # function, policy, duels, seed, run, checkpoints, steepness
@@ -104,7 +102,7 @@ class Worker:
 
 def serve() -> None:
     """Play tasks from standard input until it ends."""
-    from .policies import policy
+    from .policies import load_policy
 
     out = sys.stdout.buffer
     for line in sys.stdin.buffer:
@@ -116,7 +114,7 @@ def serve() -> None:
             return True
 
         try:
-            frame = play_run(make_world(name, steepness=steepness), policy(spec), duels, seed, run, times, go_on)
+            frame = play_run(make_world(name, steepness=steepness), load_policy(spec), duels, seed, run, times, go_on)
         except Exception as error:
             out.write(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode() + b"\n")
             out.flush()
@@ -166,7 +164,7 @@ def simulate_continuous(
         runs: The number of independent runs. Run r depends only on `seed` and r.
         seed: The seed of all runs.
         steepness: Left wins with probability σ(steepness · (f(left) − f(right))/sd).
-        space: The space of a function of your own, as `duels.space` takes it.
+        space: The space of a function of your own, as `duels.Space` takes it.
         maximum: The largest value of a function of your own; by default it is searched for.
         checkpoints: The numbers of duels to report at; by default all.
         jobs: How many runs to play at once; by default one per core. Named functions run in processes, functions of
@@ -186,7 +184,7 @@ def simulate_continuous(
         >>> results = simulate_continuous("branin", "eubo", duels=50, runs=20)
         >>> results.frame["simple_regret"]
     """
-    chosen = find_policy(policy, **parameters)
+    chosen = load_policy(policy, **parameters)
     world = make_world(function, space, maximum, steepness)
     duels = check_int("duels", duels, 1, MOST_DUELS)
     runs, seed, jobs = check_int("runs", runs, 1), check_int("seed", seed, 0), thread_count(jobs)
@@ -256,7 +254,7 @@ def make_world(
         )
     if space is None:
         raise InvalidInput("a function of your own needs a space: expected space={'x': (0.0, 1.0), …}")
-    own = make_space(space)  # type: ignore[arg-type]
+    own = Space(space)  # type: ignore[arg-type]
     name = getattr(function, "__name__", type(function).__name__)
     utility = _check_function(function, name)
     points = own.snap(sobol(len(own), OWN_POINTS, np.random.default_rng(0)))

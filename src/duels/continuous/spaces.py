@@ -131,15 +131,32 @@ class Category:
         return {"choices": list(self.choices)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Space:
-    """Named parameters, as `duels.space` makes them. Equal spaces have the same parameters in the same order.
+    """Named parameters that are to be tuned. Equal spaces have the same parameters in the same order.
+
+    Args:
+        parameters: For each name a range or a list of choices. A range is `(low, high)`, or `(low, high, words)` with
+            the words `log`, `int` or `float`: `(1, 100, "log int")`. Choices are a list of texts. As plain data, for
+            example from a TOML file, a range is `{"low": 1, "high": 100, "log": True, "int": True}`, and choices are
+            `{"choices": ["terse", "warm"]}`, where they may be numbers too. A space is copied.
 
     Attributes:
         parameters: The parameters by name.
+
+    Raises:
+        InvalidInput: If a range or a list of choices cannot be used. Conditions between parameters are not supported.
+
+    Example:
+        >>> Space({"temperature": (0.0, 1.5), "top_k": (1, 100, "log int"), "style": ["terse", "warm"]}).names
+        ('temperature', 'top_k', 'style')
     """
 
     parameters: dict[str, Number | Category]
+
+    def __init__(self, parameters: "Mapping[str, object] | Space") -> None:
+        found = parameters.parameters if isinstance(parameters, Space) else _read_parameters(parameters)
+        object.__setattr__(self, "parameters", found)
 
     def __len__(self) -> int:
         return len(self.parameters)
@@ -214,31 +231,14 @@ class Space:
         return np.ascontiguousarray(np.stack(columns, axis=1))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the space as plain data for JSON or TOML, which `duels.space` reads."""
+        """Return the space as plain data for JSON or TOML, which `Space` reads."""
         return {name: one.to_dict() for name, one in self.parameters.items()}
 
     def __repr__(self) -> str:
-        return f"space({self.to_dict()})"
+        return f"Space({self.to_dict()})"
 
 
-def space(parameters: Mapping[str, object] | Space) -> Space:
-    """Describe the parameters that are to be tuned.
-
-    Args:
-        parameters: For each name a range or a list of choices. A range is `(low, high)`, or `(low, high, words)` with
-            the words `log`, `int` or `float`: `(1, 100, "log int")`. Choices are a list of texts. As plain data, for
-            example from a TOML file, a range is `{"low": 1, "high": 100, "log": True, "int": True}`, and choices are
-            `{"choices": ["terse", "warm"]}`, where they may be numbers too.
-
-    Raises:
-        InvalidInput: If a range or a list of choices cannot be used. Conditions between parameters are not supported.
-
-    Example:
-        >>> space({"temperature": (0.0, 1.5), "top_k": (1, 100, "log int"), "style": ["terse", "warm"]}).names
-        ('temperature', 'top_k', 'style')
-    """
-    if isinstance(parameters, Space):
-        return parameters
+def _read_parameters(parameters: Mapping[str, object]) -> dict[str, Number | Category]:
     if not isinstance(parameters, Mapping) or not parameters:
         raise InvalidInput(
             f"{shorten(parameters)} is not a space: expected a range or choices for each name, such as "
@@ -246,7 +246,7 @@ def space(parameters: Mapping[str, object] | Space) -> Space:
         )
     if len(parameters) > MOST_PARAMETERS:
         raise InvalidInput(f"the space has {len(parameters)} parameters: expected at most {MOST_PARAMETERS}")
-    return Space({_name(name): _parameter(name, given) for name, given in parameters.items()})
+    return {_name(name): _parameter(name, given) for name, given in parameters.items()}
 
 
 def as_number(what: str, value: object) -> float:
@@ -422,11 +422,11 @@ def plain_space(found: object) -> Space:
     Raises:
         InvalidInput: If a parameter is wrong.
     """
-    return space({name: _read_given(one) for name, one in found.items()} if isinstance(found, dict) else found)  # type: ignore[arg-type]
+    return Space({name: _read_given(one) for name, one in found.items()} if isinstance(found, dict) else found)  # type: ignore[arg-type]
 
 
 def _read_given(one: object) -> object:
-    """What `space` expects: files have no tuples, so that a list that begins with two numbers is a range."""
+    """What `Space` expects: files have no tuples, so that a list that begins with two numbers is a range."""
     if isinstance(one, list) and len(one) in (2, 3) and all(type(end) in (int, float) for end in one[:2]):
         return tuple(one) if len(one) == 2 or isinstance(one[2], str) else one
     return one

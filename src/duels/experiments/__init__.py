@@ -10,11 +10,13 @@ from .. import _lazy_names
 
 _HOMES = {
     "Experiment": "running",
-    "experiment": "running",
+    "plan_experiment": "running",
     "run_experiment": "running",
     "merge": "running",
     "Subset": "subsets",
     "draw_subset": "subsets",
+    "ChangingPreferences": ".simulation",
+    "run_race": "race",
     "Race": "race",
     "RaceRow": "race",
 }
@@ -22,8 +24,9 @@ _HOMES = {
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
-    from .race import Race, RaceRow
-    from .running import Experiment, experiment, merge, run_experiment
+    from ..simulation import ChangingPreferences
+    from .race import Race, RaceRow, run_race
+    from .running import Experiment, merge, plan_experiment, run_experiment
     from .subsets import Subset, draw_subset
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

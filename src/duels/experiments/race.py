@@ -10,8 +10,7 @@ from ..checks import check_int
 from ..engine import loop
 from ..engine.threads import thread_count
 from ..errors import DuelsError, InvalidInput
-from ..policies import BUILT_IN, Policy, PolicyLike
-from ..policies import policy as find_policy
+from ..policies import BUILT_IN, Policy, PolicyLike, load_policy
 from ..preference import PreferenceMatrix
 from ..regrets import AUTO
 from ..results import Results, combine
@@ -78,10 +77,10 @@ class Race(NamedTuple):
 def _is_baseline(policy: str) -> bool:
     """Whether a figure always shows a policy, for comparison: its module says so."""
     name = policy.partition(":")[0]
-    return name in BUILT_IN and bool(getattr(find_policy(name).module, "BASELINE", False))
+    return name in BUILT_IN and bool(getattr(load_policy(name).module, "BASELINE", False))
 
 
-def race(
+def run_race(
     problem: ProblemLike | Environment,
     policies: Iterable[PolicyLike] | None = None,
     *,
@@ -110,7 +109,7 @@ def race(
         InvalidInput: If an argument is wrong, or no policy suits the problem.
 
     Example:
-        >>> found = race("arxiv-6", ["rucb", "savage"], horizon=10_000, runs=10)
+        >>> found = run_race("arxiv-6", ["rucb", "savage"], horizon=10_000, runs=10)
         >>> [row.policy for row in found.rows]
         ['rucb', 'savage']
     """
@@ -119,7 +118,7 @@ def race(
     horizon, runs = check_int("horizon", horizon, 1, loop.LATEST), check_int("runs", runs, 1)
     jobs = thread_count(jobs)
     left_out: dict[str, str] = {}
-    chosen = [find_policy(one) for one in (BUILT_IN if policies is None else policies)]
+    chosen = [load_policy(one) for one in (BUILT_IN if policies is None else policies)]
     if policies is None:
         reasons = {one.name: unsuitable(one, matrix) for one in chosen}
         left_out = {name: reason for name, reason in reasons.items() if reason}

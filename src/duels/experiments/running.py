@@ -18,8 +18,7 @@ from ..checks import check_int
 from ..engine import loop
 from ..engine.threads import thread_count
 from ..errors import InvalidInput, NoCondorcetWinner, UnknownName, format_count
-from ..policies import Policy, PolicyLike
-from ..policies import policy as find_policy
+from ..policies import Policy, PolicyLike, load_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from ..provenance import TOLD, Provenance, Session, build, identity, read_sessions
@@ -103,7 +102,7 @@ class Experiment:
         return f"{_count(self.policies, 'policy', 'policies')} on {_count(self.problems, 'problem', 'problems')}"
 
 
-def experiment(
+def plan_experiment(
     problems: Problems | Experiment,
     policies: PolicyLike | Sequence[PolicyLike] | None = None,
     horizons: int | Iterable[int] | None = None,
@@ -131,7 +130,7 @@ def experiment(
         InvalidInput: If an argument is wrong.
 
     Example:
-        >>> planned = experiment(["arxiv-6", "cyclic-4"], ["rucb", "savage"], [1_000, 10_000], runs=20)
+        >>> planned = plan_experiment(["arxiv-6", "cyclic-4"], ["rucb", "savage"], [1_000, 10_000], runs=20)
         >>> len(planned.tasks)
         6
     """
@@ -188,7 +187,9 @@ def run_experiment(
     Example:
         >>> results = run_experiment("arxiv-6", ["rucb", "savage"], 10_000, runs=20, out="out")
     """
-    planned = experiment(problems, policies, horizons, runs=runs, seed=seed, checkpoints=checkpoints, regret=regret)
+    planned = plan_experiment(
+        problems, policies, horizons, runs=runs, seed=seed, checkpoints=checkpoints, regret=regret
+    )
     jobs = thread_count(jobs)
     place = format_count(jobs, "thread") if executor is None else f"Dask at {executor}"
     mine = shard_of(planned.tasks, shard)
@@ -396,7 +397,7 @@ def _policies(policies: object, matrices: Mapping[str, PreferenceMatrix]) -> dic
             per_problem = {name: _policy_for(spec, matrix) for name, matrix in matrices.items()}
             label = f"{next(iter(per_problem.values())).name}:{spec.partition(':')[2]}"
         else:
-            one = find_policy(cast(PolicyLike, spec))
+            one = load_policy(cast(PolicyLike, spec))
             per_problem, label = dict.fromkeys(matrices, one), str(one)
         if label in chosen:
             raise InvalidInput(
@@ -418,7 +419,7 @@ def _policy_for(spec: str, matrix: PreferenceMatrix) -> Policy:
     for key, value in given.items():
         if value == "own" and key != "gamma":
             raise InvalidInput(f"{key}=own in policy {spec!r}: a problem has its own gamma, but no {key}")
-    return find_policy(name, **{key: matrix.gamma if value == "own" else value for key, value in given.items()})
+    return load_policy(name, **{key: matrix.gamma if value == "own" else value for key, value in given.items()})
 
 
 def _from_file(path: Path) -> Experiment:

@@ -28,7 +28,7 @@ def ratings(table: pl.DataFrame, *, most: int = 30, **look: Unpack[Look]) -> alt
     A limit that the votes do not give is drawn as an arrow.
 
     Args:
-        table: What `duels.ratings` returned, without `by` or filtered to one of its values.
+        table: What `duels.rate` returned, without `by` or filtered to one of its values.
         most: How many arms to show; the others are left out, and the subtitle says so.
         **look: How the figure looks: see `Look`. `colors` is a list of one color.
 
@@ -82,10 +82,10 @@ def rating_points(table: pl.DataFrame) -> pl.DataFrame:
     """List what `ratings` draws: arm, rating, lower, upper, rank, and where the line of each arm begins and ends.
 
     Raises:
-        InvalidInput: If the table is not one of `duels.ratings`, or has several rows for an arm.
+        InvalidInput: If the table is not one of `duels.rate`, or has several rows for an arm.
     """
     if not isinstance(table, pl.DataFrame) or not {*ARM_COLUMNS} <= {*table.columns} or not len(table):
-        raise InvalidInput("expected the table that duels.ratings returned, with arm, rating, lower, upper and rank")
+        raise InvalidInput("expected the table that duels.rate returned, with arm, rating, lower, upper and rank")
     if table["arm"].n_unique() < len(table):
         by = next(
             (name for name in table.columns if name not in (*ARM_COLUMNS, "best_rank", "worst_rank", "duels")), "by"

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 
 from .. import specs
 from ..errors import InvalidInput, UnknownName
-from ..policies import BUILT_IN
-from ..policies import policy as find_policy
+from ..policies import BUILT_IN, load_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from ..provenance import digests
@@ -93,7 +92,7 @@ def alpha_of(policy: str) -> float | None:
     name, given = specs.split_spec(policy, "policy")
     if name not in BUILT_IN:
         return None  # results have only the name of a user's policy
-    chosen = find_policy(name)
+    chosen = load_policy(name)
     parameter = getattr(chosen.module, "THEORY_ALPHA", None)
     if parameter is None:
         return None

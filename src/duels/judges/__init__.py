@@ -13,10 +13,20 @@ from .openai import openai
 from .questions import Answer, Image, Judge, JudgeError, Question, Undo
 from .terminal import terminal
 
-__all__ = ["Answer", "Image", "JudgeError", "Question", "assert_not_worse", "command", "openai", "terminal"]
+__all__ = [
+    "Answer",
+    "Image",
+    "JudgeError",
+    "Question",
+    "assert_not_worse",
+    "command",
+    "find_best_async",
+    "openai",
+    "terminal",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "assert_not_worse":  # for tests it is found here, though it needs a study
-        return importlib.import_module("duels.study.judging.find_best").assert_not_worse
+    if name in ("assert_not_worse", "find_best_async"):  # found here, though they need a study
+        return getattr(importlib.import_module("duels.study.judging.find_best"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

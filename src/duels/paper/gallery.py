@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from .. import figures
 from ..figures.listing import FIGURES, Figure, Subject, results_figures
 from ..preference import PreferenceMatrix
-from ..problems import problem
+from ..problems import load_problem
 from ..results import Results
 from ..simulation import simulate
 
@@ -86,7 +86,7 @@ def _theorem_figures(
     one = simulate(
         smallest, "rucb", horizon=100_000, seed=seed, jobs=jobs, checkpoints=[], record="pairs", progress=False
     )
-    small = problem("cyclic-4")  # its bounds are close enough to be drawn
+    small = load_problem("cyclic-4")  # its bounds are close enough to be drawn
     cautious = simulate(small, CAUTIOUS, horizon=100_000, runs=runs, seed=seed, jobs=jobs, progress=False)
     return [
         Figure(

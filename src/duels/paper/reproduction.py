@@ -11,14 +11,14 @@ from ..checks import check_int
 from ..engine.progress import bar
 from ..errors import InvalidInput, NoCondorcetWinner, format_count
 from ..experiments.folder import Folder, folder_matrices
-from ..experiments.running import Experiment, experiment, run_experiment
+from ..experiments.running import Experiment, plan_experiment, run_experiment
 from ..experiments.subsets import draw_subset
 from ..figures import save
 from ..figures.listing import Figure
 from ..files import atomic_write
 from ..policies import PolicyLike
 from ..preference import PreferenceMatrix
-from ..problems import as_matrix, load_matrix, problem, save_matrix
+from ..problems import as_matrix, load_matrix, load_problem, save_matrix
 from ..provenance import version
 from ..results import Results, combine, load_results, prepare_folder
 from ..simulation import ProblemLike
@@ -142,7 +142,7 @@ def reproduce(
         further, draws = _further_draws(pool, matrices, seed)
     facts = {"Preferences": origin, **{f"Subset of {size}": how for size, how in drawn.items()}}
     facts |= {f"Draws of {kind}": _describe_draws(scale, len(problems)) for kind, problems in draws.items()}
-    planned = experiment(matrices, raced, scale.horizons, runs=scale.runs, seed=seed)
+    planned = plan_experiment(matrices, raced, scale.horizons, runs=scale.runs, seed=seed)
     folder = Folder(target / RESULTS)
     folder.claim(planned.identity, planned.matrices)
     _write_json(target / RECORD, {"asked": asked, "facts": facts, "pool": pool.name, "draws": draws})
@@ -211,9 +211,9 @@ def _title(pool: PreferenceMatrix) -> str:
 
 def _list_policies(policies: Sequence[PolicyLike]) -> list[PolicyLike]:
     """List the paper's policies and further ones, each once; wrong ones are refused at once."""
-    small = problem("arxiv-6")
-    others = [one for one in policies if next(iter(experiment(small, [one]).policies)) not in POLICIES]
-    experiment(small, [*POLICIES, *others])
+    small = load_problem("arxiv-6")
+    others = [one for one in policies if next(iter(plan_experiment(small, [one]).policies)) not in POLICIES]
+    plan_experiment(small, [*POLICIES, *others])
     return [*POLICIES, *others]
 
 
@@ -283,9 +283,9 @@ def _load_estimate(
     say: Callable[[str], None],
 ) -> tuple[PreferenceMatrix, str]:
     """Estimate the preferences among a collection's rankers, and describe how."""
-    from ..ranking.collection import load as load_collection
-    from ..ranking.estimate import estimate_preferences
-    from ..ranking.synthetic import synthetic_collection
+    from ..rankers.collection import load as load_collection
+    from ..rankers.estimate import estimate_preferences
+    from ..rankers.synthetic import synthetic_collection
 
     if letor:
         paths = [letor] if isinstance(letor, str | Path) else list(letor)
@@ -359,8 +359,8 @@ def _draw_experiments(further: Mapping[str, PreferenceMatrix], scale: Scale, see
     """Plan RUCB and SAVAGE on further draws; and Beat the Mean, which takes most of the time, to the end only."""
     both, few = (min(runs, scale.runs) for runs in scale.draw_runs)
     return [
-        experiment(further, POLICIES[:2], scale.horizons, runs=both, seed=seed),
-        experiment(further, POLICIES[2:], scale.horizons[-1], runs=few, seed=seed, checkpoints=[]),
+        plan_experiment(further, POLICIES[:2], scale.horizons, runs=both, seed=seed),
+        plan_experiment(further, POLICIES[2:], scale.horizons[-1], runs=few, seed=seed, checkpoints=[]),
     ]
 
 

@@ -45,7 +45,7 @@ State = Any  # a policy's own NamedTuple of arrays
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy with its parameters, as `duels.policy("rucb:alpha=0.6")` returns it.
+    """A policy with its parameters, as `duels.policies.load_policy("rucb:alpha=0.6")` returns it.
 
     Attributes:
         name: The policy's name, without parameters.
@@ -98,7 +98,7 @@ class Policy:
         known = defaults(self.module)
         goal = {"confidence": confidence, "margin": margin}
         taken = [name for name in getattr(self.module, "GOAL", ()) if getattr(self.params, name) == known[name]]
-        return policy(self, **{name: goal[name] for name in taken})
+        return load_policy(self, **{name: goal[name] for name in taken})
 
     def asks_for(self, confidence: float, margin: float) -> bool:
         """Return whether the policy itself asks what this goal of a study needs: `GOAL` names both, and they are set.
@@ -139,7 +139,7 @@ class Policy:
 PolicyLike = str | Policy | ModuleType | SimpleNamespace | type  # a name, a file, a policy, a module or a namespace
 
 
-def policy(policy: PolicyLike, /, **parameters: specs.Value) -> Policy:
+def load_policy(policy: PolicyLike, /, **parameters: specs.Value) -> Policy:
     """Find a policy.
 
     Args:
@@ -203,8 +203,8 @@ def display_name(spec: str, names: Mapping[str, str] | None = None) -> str:
 
 def _restore_policy(source: str, parameters: dict[str, specs.Value]) -> Policy:
     if source in BUILT_IN or source.endswith(".py"):
-        return policy(source, **parameters)
-    return policy(importlib.import_module(source), **parameters)
+        return load_policy(source, **parameters)
+    return load_policy(importlib.import_module(source), **parameters)
 
 
 def defaults(module: Any) -> dict[str, specs.Value]:

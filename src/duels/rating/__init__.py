@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .. import _lazy_names
 
 _HOMES = {
-    "ratings": "table",
+    "rate": "table",
     "effects": "table",
     "category_ranks": "overviews",
     "ratings_over_time": "overviews",
@@ -19,6 +19,6 @@ __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
     from .overviews import category_ranks, ratings_over_time, win_rates
-    from .table import effects, ratings
+    from .table import effects, rate
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

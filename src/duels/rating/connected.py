@@ -27,7 +27,7 @@ class Rated(NamedTuple):
     fitted: Fit | None
 
     def ratings(self, arms: int) -> Floats:
-        """Return (K,) float64: the ratings of `duels.ratings` on the scale of Elo; nan for arms that have none."""
+        """Return (K,) float64: the ratings of `duels.rate` on the scale of Elo; nan for arms that have none."""
         found = np.full(arms, np.nan)
         if self.fitted is not None:
             found[self.connected] = MEAN + POINTS * self.fitted.x

@@ -15,7 +15,7 @@ from ..errors import InvalidInput, UnknownName
 from ..votes.readers import Reading, VoteSource, read_votes
 from ..votes.votes import NEVER, Votes
 from .counts import Covariate, columns_of, covariate_columns, sigmoid
-from .table import HasTally, ratings
+from .table import HasTally, rate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -219,7 +219,7 @@ def _quietly(votes: Votes, **options: Any) -> "NotedFrame":
     """As `ratings`, whose warnings are among the notes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ratings(votes, **options)
+        return rate(votes, **options)
 
 
 def _rank(name: str) -> "pl.Expr":

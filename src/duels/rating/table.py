@@ -74,7 +74,7 @@ class HasTally(Protocol):
 RatedSource = VoteSource | Counted | HasTally
 
 
-def ratings(
+def rate(
     votes: RatedSource,
     *,
     model: str = "bradley-terry",
@@ -134,7 +134,7 @@ def ratings(
 
     Example:
         >>> votes = [("cat", "dog", "left")] * 3 + [("cat", "dog", "right"), ("dog", "fox", "tie")]
-        >>> [(arm, round(rating), rank) for arm, rating, rank in duels.ratings(votes)["arm", "rating", "rank"].rows()]
+        >>> [(arm, round(rating), rank) for arm, rating, rank in duels.rate(votes)["arm", "rating", "rank"].rows()]
         [('cat', 1127, 1), ('dog', 936, 2), ('fox', 936, 2)]
     """
     options = _options(model, scale, interval, confidence, rounds, seed, ranks)

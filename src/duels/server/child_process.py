@@ -20,8 +20,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from ..engine import compiling
 from ..errors import DuelsError, InvalidInput
-from ..policies import Policy
-from ..policies import policy as find_policy
+from ..policies import Policy, load_policy
 from ..storage.batches import pack
 from ..study.answers.past_votes import PastVotes
 from ..study.state.policy_state import Player, is_built_in
@@ -250,7 +249,7 @@ def _check_rows(content: bytes) -> None:
 
 def fill_cache(name: str) -> None:
     """Compile a policy, which leaves it in numba's cache on disk."""
-    policy = find_policy(name)
+    policy = load_policy(name)
     Player(policy, 3, HORIZON if policy.needs_horizon else None, 0).compile()
 
 

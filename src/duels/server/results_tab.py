@@ -28,7 +28,7 @@ from ..study.state.live import History
 from ..study.state.look import Pace, measure_pace
 from ..study.stats.about import COMPARISONS, THESE_PEOPLE, describe_about
 from ..study.stats.certainty import certainly_beats
-from ..study.stats.forecast import MOST_SHOWN, TOO_EARLY, Standing
+from ..study.stats.forecast import MOST_SHOWN, TOO_EARLY, Forecast
 from ..study.stats.goal import Goal
 from ..study.stats.leaderboard import certain_ranks, leaderboard, pair_rows
 from ..study.stats.tally import Bools, LeaderboardRow, Tally, count_met
@@ -197,7 +197,7 @@ class Glance(NamedTuple):
     void: bool  # whether nothing is promised about errors
 
 
-def glance(study: Study, estimated: Standing | None = None) -> Json:
+def glance(study: Study, estimated: Forecast | None = None) -> Json:
     """Return what a study's page shows at a glance, as JSON, at one moment.
 
     Args:
@@ -223,7 +223,7 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
     return look_at(study, estimated).shown
 
 
-def look_at(study: Study, estimated: Standing | None = None) -> Glance:
+def look_at(study: Study, estimated: Forecast | None = None) -> Glance:
     """As `glance`, with what the verdict rests on."""
     look, tally, seq, answers, pending, retired, pace, basis, waiting = study.read(
         lambda connection, history: (
@@ -241,7 +241,7 @@ def look_at(study: Study, estimated: Standing | None = None) -> Glance:
     goal = study.goal
     verdict = look.verdict()
     if estimated is None and 1 < tally.active.sum() <= MOST_SHOWN and count_met(tally).any():
-        estimated = look.standing(pace.answers_an_hour)
+        estimated = look.forecast(pace.answers_an_hour)
     shown = verdict.as_dict()
     table = leaderboard(tally, goal.confidence, verdict.named, verdict.winner)
     sure = certainly_beats(tally, goal.confidence)
@@ -339,7 +339,7 @@ def _next(
     goal: Goal,
     retired: bool,
     answers: int,
-    estimated: Standing | None,
+    estimated: Forecast | None,
     pace: Pace,
     waiting: list[str],
 ) -> Json:
@@ -391,7 +391,7 @@ def _next(
     return {"words": words, "answers": estimated.answers_median, "until": until, "last": last, "quiet": pace.quiet}
 
 
-def _about_margin(estimated: Standing) -> str:
+def _about_margin(estimated: Forecast) -> str:
     """The hint about a margin, for people who look at a page."""
     if estimated.margin is None:
         return estimated.hint
@@ -455,7 +455,7 @@ def pair_history(study: Study, first: str, second: str) -> Json:
     }
 
 
-def _sure(verdict: Verdict, estimated: Standing | None) -> str:
+def _sure(verdict: Verdict, estimated: Forecast | None) -> str:
     """How sure that is, in a sentence or two. Before the verdict this is the model's, not a promise."""
     if verdict.kind != "not yet" or verdict.leader is None or verdict.arms < 2:
         return verdict.text(forecast=False, facts=False)
@@ -463,7 +463,7 @@ def _sure(verdict: Verdict, estimated: Standing | None) -> str:
     return f"{_leads(verdict, verdict.leader, estimated)}{void}"
 
 
-def _leads(verdict: Verdict, leader: str, estimated: Standing | None) -> str:
+def _leads(verdict: Verdict, leader: str, estimated: Forecast | None) -> str:
     if verdict.level_with:
         ranks = f"{join_names([leader, *verdict.level_with])} share the first rank so far, but that may still change."
     else:

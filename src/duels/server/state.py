@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from ..continuous.tuning.create import load_any
 from ..continuous.tuning.result import summarize_tuning
-from ..continuous.tuning.study import Tuning
+from ..continuous.tuning.study import TuningStudy
 from ..errors import DamagedStudy, UnknownName
 from ..storage.statements import fetch_rows
 from ..storage.storage import NotReady, Storage, StudyRow, Write
@@ -32,7 +32,7 @@ from ..study.items import count_items
 from ..study.judging.ledger import Judges, Ledger, activity_of, follow
 from ..study.state.counts import Record
 from ..study.state.look import measure_pace
-from ..study.stats.forecast import Standing
+from ..study.stats.forecast import Forecast
 from ..study.stats.goal import Goal, goal_of
 from ..study.study import Study
 from ..study.voters.link_voting import end_in, end_of
@@ -57,7 +57,7 @@ QUICK = 0.005  # seconds for which all who vote may wait for a verdict …
 FEW_MORE = 1_000  # … and how much a log grows until it may take longer
 MAX_ANSWER_LOGS = 8  # in the cache: one of a million answers takes 20 MB
 Json = dict[str, Any]
-AnyStudy = Study | Tuning
+AnyStudy = Study | TuningStudy
 Check = Callable[[sa.Connection, AnyStudy], bool]
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ class Service:
     _studies: dict[str, AnyStudy] = field(default_factory=dict)
     _verdicts: Computed[Json] = field(default_factory=lambda: Computed(MAX_STUDIES))  # by the study's id, as all below
     _ends: Computed[str | None] = field(default_factory=lambda: Computed(MAX_STUDIES))
-    _standings: Computed[Standing] = field(default_factory=lambda: Computed(MAX_STUDIES))
+    _forecasts: Computed[Forecast] = field(default_factory=lambda: Computed(MAX_STUDIES))
     _glances: Computed[Json] = field(default_factory=lambda: Computed(MAX_STUDIES))
     _details: Computed[Json] = field(default_factory=lambda: Computed(MAX_ANSWER_LOGS))
     _voters: Computed[Voters] = field(default_factory=lambda: Computed(MAX_ANSWER_LOGS))
@@ -126,7 +126,7 @@ class Service:
         """
         return _check_comparing(self.any_study(name))
 
-    def load_tuning(self, name: str) -> Tuning:
+    def load_tuning(self, name: str) -> TuningStudy:
         """Return a study that tunes parameters. Blocks.
 
         Raises:
@@ -136,7 +136,7 @@ class Service:
         """
         found = self.any_study(name)
         refuse_kind(found.row, tuning=True)
-        assert isinstance(found, Tuning)
+        assert isinstance(found, TuningStudy)
         return found
 
     def follow_storage(self) -> None:
@@ -150,7 +150,7 @@ class Service:
                     self._details,
                     self._ends,
                     self._verdicts,
-                    self._standings,
+                    self._forecasts,
                     self._glances,
                     self._voters,
                     self._item_counts,
@@ -245,12 +245,12 @@ class Service:
         """Return a study's verdict as data, computed once for each of its states. Blocks."""
         return self._verdicts.get(study.id, lambda: describe_verdict(study.verdict()), lambda: self._state_of(study))
 
-    def standing(self, study: Study) -> Standing:
+    def forecast(self, study: Study) -> Forecast:
         """Return the estimates before a study's verdict, computed once for each state of the study. Blocks.
 
         They say nothing about a rate where nobody answers any more.
         """
-        found = self._standings.get(study.id, study.standing, lambda: self._state_of(study))
+        found = self._forecasts.get(study.id, study.forecast, lambda: self._state_of(study))
         if measure_pace(study.history(), base.clock()).answers_an_hour is None:
             return found._replace(answers_an_hour=None, hours_median=None)
         return found
@@ -411,14 +411,14 @@ class Service:
 
     def describe(self, study: AnyStudy) -> Json:
         """Return a study as the API shows it. Blocks."""
-        history, tuned = study.history(), isinstance(study, Tuning)
+        history, tuned = study.history(), isinstance(study, TuningStudy)
         arms = [] if tuned else [{"name": name, "active": on} for name, on in zip(history.names, history.active)]
         return {
             "name": study.name,
             "policy": study.policy,
             "goal": _goal(history.goal),
             "arms": arms,
-            "space": study.space.to_dict() if isinstance(study, Tuning) else None,
+            "space": study.space.to_dict() if isinstance(study, TuningStudy) else None,
             "answers": history.total,
             "open": len(history.open),
             "items": 0 if tuned else count_items(study),

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 from starlette.requests import Request
 
 from ..continuous.tuning.create import newest_tuning
-from ..continuous.tuning.study import Tuning
+from ..continuous.tuning.study import TuningStudy
 from ..errors import DuelsError
 from ..storage.storage import PAUSE, NotReady, Storage, Write
 from ..study.create import list_policies
@@ -126,9 +126,9 @@ class Background:
         """Process an upload, which may take long, in a separate thread."""
         return await asyncio.get_running_loop().run_in_executor(self._uploads, work)
 
-    def prepare(self, study: Study | Tuning) -> None:
+    def prepare(self, study: Study | TuningStudy) -> None:
         """Load a study and compile its policy before anybody asks."""
-        if isinstance(study, Tuning):
+        if isinstance(study, TuningStudy):
             self._slow.submit(study.prepare)
         elif self.storage.compile is not None:
             self._slow.submit(self._compile_for, study)

@@ -21,7 +21,7 @@ _HOMES = {
     "add_items": "items",
     "Verdict": "stats.verdict",
     "Goal": "stats.goal",
-    "Standing": "stats.forecast",
+    "Forecast": "stats.forecast",
     "RankRow": "stats.leaderboard",
     "LeaderboardRow": "stats.tally",
     "PairRow": "stats.tally",
@@ -30,29 +30,30 @@ _HOMES = {
     "Sides": "voters.voter_tests",
     "Repeatability": "voters.voter_tests",
     "Agreement": "voters.agreement",
-    "agreements": "voters.agreement",
+    "compare_judges": "voters.agreement",
     "VoterAgreement": "voters.agreement",
     "VoterRow": "voters.agreement",
     "Analysis": "analysis",
-    "analyze": "analysis",
+    "JudgeResult": "judging.result",
 }
 
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
     from .allocation import Allocation
-    from .analysis import Analysis, analyze
+    from .analysis import Analysis
     from .create import StudyInfo, create_study, delete_study, list_studies, load_study
     from .duels import Duel, LogEntry
     from .impressions import Impression
     from .items import add_items
-    from .stats.forecast import Standing
+    from .judging.result import JudgeResult
+    from .stats.forecast import Forecast
     from .stats.goal import Goal
     from .stats.leaderboard import RankRow
     from .stats.tally import LeaderboardRow, PairRow, Tally
     from .stats.verdict import Verdict
     from .study import Study
-    from .voters.agreement import Agreement, VoterAgreement, VoterRow, agreements
+    from .voters.agreement import Agreement, VoterAgreement, VoterRow, compare_judges
     from .voters.voter_tests import Position, Repeatability, Sides
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

@@ -35,7 +35,7 @@ class Answering(Log):
         allow_self: bool = True,
         about: Callable[[sa.Connection, Any], Mapping[str, object]] | None = None,
     ) -> list[Any]:
-        """Ask for duels inside a transaction; see `Study.ask_in` and `Tuning.ask_in`."""
+        """Ask for duels inside a transaction; see `Study.ask_in` and `TuningStudy.ask_in`."""
         raise NotImplementedError
 
     def duel_in(self, history: History, duel: object) -> Any:

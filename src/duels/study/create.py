@@ -23,8 +23,7 @@ from ..errors import (
     UnknownName,
     format_count,
 )
-from ..policies import Policy
-from ..policies import policy as find_policy
+from ..policies import Policy, load_policy
 from ..storage.database import DEFAULT
 from ..storage.database_errors import quote_url
 from ..storage.storage import Storage, StudyRow, Write, find_storage, open_storage
@@ -124,7 +123,7 @@ def create_study(
     """
     given = cast("list[str]", arms if isinstance(arms, str) or not isinstance(arms, Iterable) else list(arms))
     names, name = arm_names(given), checked_name(study_name)
-    chosen = find_policy(DEFAULT_POLICY if policy is None else policy)
+    chosen = load_policy(DEFAULT_POLICY if policy is None else policy)
     wanted: dict[str, Any] = {"confidence": confidence, "margin": margin, "after": after, "about": about}
     asked_for = {name: value for name, value in wanted.items() if value is not None}
     goal = new_goal(ties=chosen.live_ties, **asked_for)
@@ -158,7 +157,7 @@ def create_study(
         found.set_margin(goal.margin)
     if policy is None:
         return found
-    chosen = find_policy(policy).with_goal(found.goal.confidence, found.goal.margin)
+    chosen = load_policy(policy).with_goal(found.goal.confidence, found.goal.margin)
     if (found.policy, found.row.horizon) != (str(chosen), horizon):
         raise Conflict(f"study {found.name!r} exists with the policy {found.policy}: choose another name")
     return Study(store, created.row, chosen)
@@ -282,7 +281,7 @@ def load_study(
     """
     store, row = find_row(study_name, storage)
     refuse_kind(row, tuning=False)
-    chosen = None if policy is None else find_policy(policy)
+    chosen = None if policy is None else load_policy(policy)
     if chosen is not None and str(chosen) != row.policy:
         raise InvalidInput(
             f"study {study_name!r} has the policy {row.policy}, not {chosen}: its answers were to that one"
@@ -369,7 +368,7 @@ def list_policies(storage: Storage) -> list[Policy]:
     found = []
     for spec in specs:
         with suppress(DuelsError):  # a module of a user's own
-            found.append(find_policy(spec))
+            found.append(load_policy(spec))
     return found
 
 

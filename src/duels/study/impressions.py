@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from ..checks import check_int
 from ..errors import InvalidInput, NotFound, shorten
-from ..ranking.interleaving import Method, find_live_method, infer, interleave
+from ..rankers.interleaving import Method, find_live_method, infer, interleave
 from ..storage.storage import Write
 from ..storage.tables import impressions
 from ..votes.names import voter_name

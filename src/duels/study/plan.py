@@ -15,8 +15,7 @@ from ..checks import check_int
 from ..engine import loop
 from ..engine.threads import in_threads, thread_count
 from ..errors import InvalidInput, PolicyError
-from ..policies import Policy, State
-from ..policies import policy as find_policy
+from ..policies import Policy, State, load_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from ..storage.storage import StudyRow
@@ -118,7 +117,7 @@ def until_verdict(
     return limit, regret, NOT_YET
 
 
-def plan(
+def estimate_votes(
     problem: str | PreferenceMatrix | None = None,
     *,
     arms: int | None = None,
@@ -169,7 +168,7 @@ def plan(
         PolicyError: If a policy fails.
 
     Example:
-        >>> rows = duels.plan(arms=4, gap=0.2, policies="rucb", studies=20)  # doctest: +SKIP
+        >>> rows = duels.estimate_votes(arms=4, gap=0.2, policies="rucb", studies=20)  # doctest: +SKIP
     """
     matrix = _matrix(problem, arms, gap)
     if items is None and check_margin(margin) == 0:
@@ -190,7 +189,7 @@ def plan(
     jobs = thread_count(jobs)
     if not isinstance(policies, Sequence) or isinstance(policies, str | Policy):
         policies = [policies]
-    chosen = [find_policy(one).with_goal(plan.confidence, plan.margin) for one in policies]
+    chosen = [load_policy(one).with_goal(plan.confidence, plan.margin) for one in policies]
     if not chosen:
         raise InvalidInput("there are no policies: expected at least one, such as 'verdict'")
     return [_row(plan, one, jobs, progress) for one in chosen]

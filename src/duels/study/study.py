@@ -42,7 +42,7 @@ from .stats import leaderboard as tables
 from .stats.about import THESE_ANSWERS, check_about
 from .stats.certainty import check_confidence, check_margin
 from .stats.exhausted import describe_power
-from .stats.forecast import Standing
+from .stats.forecast import Forecast
 from .stats.goal import Goal, check_after
 from .stats.leaderboard import Leaderboard, RankRow, rank_rows
 from .stats.moments import Moments
@@ -52,7 +52,7 @@ from .stats.verdict import Verdict
 from .voters.links import refuse_imported, refuse_invited
 
 if TYPE_CHECKING:
-    from .judging.result import RunResult
+    from .judging.result import JudgeResult
 
 
 class Shown(Log):
@@ -153,7 +153,7 @@ class Shown(Log):
         """Return what so many items can show at all, where each pair is asked about each of them once."""
         return describe_power(self.tally()._replace(items=items), self.goal.confidence)
 
-    def standing(self) -> Standing:
+    def forecast(self) -> Forecast:
         """Estimate, before the verdict, how likely each arm is the best and how many more answers are needed.
 
         These are estimates under a model, see `duels.study.stats.forecast`; only the verdict is a promise.
@@ -161,7 +161,7 @@ class Shown(Log):
         look, pace = self.read(
             lambda connection, history: (self.look_in(connection, history), measure_pace(history, base.clock()))
         )
-        return look.standing(pace.answers_an_hour)
+        return look.forecast(pace.answers_an_hour)
 
     def ranking(self) -> list[RankRow]:
         """Return the active arms in the order of the leaderboard, and which ranks are certain.
@@ -418,7 +418,7 @@ class Study(Shown, Answering):
         concurrency: int = 8,
         orders: Literal["one", "both", "auto"] = "auto",
         progress: bool | None = None,
-    ) -> "RunResult":
+    ) -> "JudgeResult":
         """Let a judge answer until there is a verdict or a limit is reached. Call it again to resume.
 
         Args:
@@ -464,15 +464,15 @@ class Study(Shown, Answering):
         """Ask for a duel, and return the list to show: the interleaved rankings of its two arms.
 
         The list is on disk when this returns. Clicks that ignore relevance prefer neither arm: see
-        `duels.ranking.interleave` for the methods of which that is true.
+        `duels.rankers.interleave` for the methods of which that is true.
 
         Args:
             rankings: For each active arm its documents, text or whole numbers, best first; empty if it found none.
             duel: A duel that was asked before. Then only the rankings of its two arms are needed, and the same list is
                 returned every time.
-            method: As in `duels.ranking.interleave`.
-            length: As in `duels.ranking.interleave`, up to 1,000.
-            missing: As in `duels.ranking.interleave`.
+            method: As in `duels.rankers.interleave`.
+            length: As in `duels.rankers.interleave`, up to 1,000.
+            missing: As in `duels.rankers.interleave`.
             voter: Who sees the list.
 
         Returns:

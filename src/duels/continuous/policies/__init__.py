@@ -27,7 +27,7 @@ Asked = History | Iterable[tuple[Mapping[str, object], Mapping[str, object], flo
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy on continuous spaces with its parameters, as `duels.continuous.policy("gp_rucb:beta=3")` returns it.
+    """A policy on continuous spaces with its parameters, as `load_policy("gp_rucb:beta=3")` returns it.
 
     Attributes:
         name: The policy's name, without parameters.
@@ -40,7 +40,7 @@ class Policy:
     params: Any
 
     def __reduce__(self) -> tuple[object, ...]:
-        return policy, (str(self),)
+        return load_policy, (str(self),)
 
     def __repr__(self) -> str:
         return f"Policy({str(self)!r})"
@@ -120,7 +120,7 @@ class Policy:
         return space.decode(situation.best if own is None else own(situation, self.params))
 
 
-def policy(spec: str | Policy, /, **parameters: specs.Value) -> Policy:
+def load_policy(spec: str | Policy, /, **parameters: specs.Value) -> Policy:
     """Find a policy on continuous spaces.
 
     Args:

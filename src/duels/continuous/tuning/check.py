@@ -11,13 +11,13 @@ import numpy as np
 from ...errors import DamagedStudy, InvalidInput, format_count
 from ...storage.storage import Event
 from ...study.state.live import History
-from ..policies import policy
+from ..policies import load_policy
 from ..policies.context import Memory
 from ..spaces import Setting, Space
 from .choose import AskedSettings, choose_duel, code, collect_known
 
 if TYPE_CHECKING:
-    from .study import Tuning
+    from .study import TuningStudy
 
 TOLERANCE = 1e-3  # of a side of the cube, in which a question may differ from the one that the policy asks
 
@@ -30,8 +30,8 @@ class _Ask(NamedTuple):
     note: dict[str, Any]
 
 
-def check(study: "Tuning") -> int:
-    """Replay a log and all choices, see `Tuning.check`."""
+def check(study: "TuningStudy") -> int:
+    """Replay a log and all choices, see `TuningStudy.check`."""
     last = study.history().seq
     asks, waiting = list[_Ask](), defaultdict[int, list[_Ask]](list)
     for event in study.read_log(last):
@@ -58,12 +58,12 @@ def check(study: "Tuning") -> int:
     return replay.history.seq
 
 
-def _check_space(study: "Tuning", event: Event) -> None:
+def _check_space(study: "TuningStudy", event: Event) -> None:
     if json.loads(event.note or "{}").get("space") != study.row.settings["space"]:
         raise DamagedStudy(f"the space of study {study.name!r} is not what was written: it was tampered with")
 
 
-def _ask_of(study: "Tuning", event: Event, number: int) -> _Ask:
+def _ask_of(study: "TuningStudy", event: Event, number: int) -> _Ask:
     note = json.loads(event.note or "{}")
     try:
         for side in ("left", "right"):
@@ -78,10 +78,10 @@ def _ask_of(study: "Tuning", event: Event, number: int) -> _Ask:
 class _Replay:
     """The log so far, and what the policy asks after it."""
 
-    def __init__(self, study: "Tuning", asks: list[_Ask]) -> None:
+    def __init__(self, study: "TuningStudy", asks: list[_Ask]) -> None:
         self.study, self.asks = study, asks
         self.history, self._memory = History(study.row), Memory()
-        self._policy = policy(study.policy)
+        self._policy = load_policy(study.policy)
         self._asked = AskedSettings(study.space)
         self._asked.take([json.dumps(one.note) for one in asks])
 

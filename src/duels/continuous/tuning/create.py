@@ -11,11 +11,9 @@ from ...study.stats.goal import new_goal
 from ...study.study import Study
 from ...votes.names import study_name as checked_name
 from ..policies import DEFAULT as DEFAULT_POLICY
-from ..policies import Policy
-from ..policies import policy as find_policy
+from ..policies import Policy, load_policy
 from ..spaces import Space
-from ..spaces import space as checked_space
-from .study import ARMS, Tuning
+from .study import ARMS, TuningStudy
 
 
 def create_tuning(
@@ -28,11 +26,11 @@ def create_tuning(
     seed: int = 0,
     lease: float = LEASE,
     load_if_exists: bool = False,
-) -> Tuning:
+) -> TuningStudy:
     """Create a study that tunes parameters: which setting do people, or a judge, prefer?
 
     Args:
-        space: The parameters, see `duels.space`.
+        space: The parameters, see `duels.Space`.
         study_name: The study's name, unique in its storage.
         storage: A database's URL, by default `sqlite:///duels.db`; PostgreSQL as `postgresql://user@host/name`.
         policy: What chooses the duels: a name such as `"gp_rucb:beta=3"`; by default `eubo`.
@@ -56,8 +54,8 @@ def create_tuning(
         >>> study.space.names
         ('temperature',)
     """
-    found_space, name = checked_space(space), checked_name(study_name)
-    chosen = find_policy(DEFAULT_POLICY if policy is None else policy)
+    found_space, name = Space(space), checked_name(study_name)
+    chosen = load_policy(DEFAULT_POLICY if policy is None else policy)
     goal = new_goal(0.95 if confidence is None else confidence, ties="halves")
     plain = found_space.to_dict()
     row = StudyRow(
@@ -72,13 +70,13 @@ def create_tuning(
     )
     store = open_storage(storage or DEFAULT)
     created = find_or_insert(store, row, {"arms": ARMS, "space": plain}, load_if_exists)
-    study = Tuning(store, created.row)
+    study = TuningStudy(store, created.row)
     if not created.is_new:
         _refuse_different(study, found_space, None if policy is None else str(chosen), confidence)
     return study
 
 
-def load_tuning(study_name: str, storage: str | Storage | None = None) -> Tuning:
+def load_tuning(study_name: str, storage: str | Storage | None = None) -> TuningStudy:
     """Load a tuning study.
 
     Args:
@@ -92,10 +90,10 @@ def load_tuning(study_name: str, storage: str | Storage | None = None) -> Tuning
     """
     store, row = find_row(study_name, storage)
     refuse_kind(row, tuning=True)
-    return Tuning(store, row)
+    return TuningStudy(store, row)
 
 
-def load_any(study_name: str, storage: str | Storage | None = None) -> Study | Tuning:
+def load_any(study_name: str, storage: str | Storage | None = None) -> Study | TuningStudy:
     """Load a study of any kind.
 
     Args:
@@ -107,18 +105,18 @@ def load_any(study_name: str, storage: str | Storage | None = None) -> Study | T
         StorageError: If the database does not exist, or cannot be used.
     """
     store, row = find_row(study_name, storage)
-    return Tuning(store, row) if row.is_tuning else load_study(study_name, store)
+    return TuningStudy(store, row) if row.is_tuning else load_study(study_name, store)
 
 
-def newest_tuning(storage: Storage) -> Tuning | None:
+def newest_tuning(storage: Storage) -> TuningStudy | None:
     """Return the tuning study that was created last and was not retired; None if there is none. Blocks."""
     with storage.lock, storage.translate_errors():
         rows = [row for row in storage.list_studies(storage.connection()) if row.is_tuning]
-    found = (Tuning(storage, row) for row in reversed(rows))
+    found = (TuningStudy(storage, row) for row in reversed(rows))
     return next((study for study in found if not study.retired), None)
 
 
-def _refuse_different(study: Tuning, space: Space, policy: str | None, confidence: float | None) -> None:
+def _refuse_different(study: TuningStudy, space: Space, policy: str | None, confidence: float | None) -> None:
     if study.space != space:
         raise Conflict(
             f"study {study.name!r} exists with another space, {study.space.to_dict()}: choose another name for "

@@ -26,7 +26,7 @@ from ..spaces import Category, Number, Setting, Space
 if TYPE_CHECKING:
     import polars as pl
 
-    from .study import Tuning
+    from .study import TuningStudy
 
 Side = Mapping[str, object]
 PastDuel = tuple[Side, Side, str] | tuple[Side, Side, str, object, object]  # left, right, winner; voter and time
@@ -53,7 +53,7 @@ class _Answer(NamedTuple):
     comment: str | None
 
 
-def _answers(study: "Tuning") -> Iterator[_Answer]:
+def _answers(study: "TuningStudy") -> Iterator[_Answer]:
     """The answers that count, in the order in which they were given."""
     seq, attempts, answers = study.read(lambda _, one: (one.seq, one.attempt[:], one.answer[:]))
     asked = list[dict[str, Any]]()
@@ -71,8 +71,8 @@ def _answers(study: "Tuning") -> Iterator[_Answer]:
             yield _Answer(past, written, event.duel, note.get("note"))
 
 
-def export_duels(study: "Tuning") -> "pl.DataFrame":
-    """Return the answers of a study that count, see `Tuning.votes`."""
+def export_duels(study: "TuningStudy") -> "pl.DataFrame":
+    """Return the answers of a study that count, see `TuningStudy.votes`."""
     import polars as pl
 
     rows = list[tuple[object, ...]]()
@@ -84,7 +84,7 @@ def export_duels(study: "Tuning") -> "pl.DataFrame":
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def find_known_duels(study: "Tuning", duels: Sequence[Past]) -> list[bool]:
+def find_known_duels(study: "TuningStudy", duels: Sequence[Past]) -> list[bool]:
     """Return for each past duel whether a study has it: same settings on any side, same answer, voter and time.
 
     Equal ones are counted one by one: of two that are given, and one that is there, the first is known. Duels without a
@@ -143,7 +143,7 @@ def _value(parameter: Number | Category, cell: object) -> object:
     return cell if cell in named or not named else named[0]
 
 
-def write_duels(study: "Tuning", out: str) -> int:
+def write_duels(study: "TuningStudy", out: str) -> int:
     """Write the answers of a study to a .csv, .jsonl or .parquet file, from which `read_duels` reads them.
 
     The file appears only when it is complete. In CSV, text that a spreadsheet would run as a formula gets an apostrophe
@@ -299,7 +299,7 @@ def rows_of(duels: Iterable[Past]) -> Iterator[dict[str, object]]:
         yield sides | {"winner": one.winner, "voter": one.voter, "time": one.time}
 
 
-def import_in(connection: sa.Connection, *, study: "Tuning", duels: Sequence[Past]) -> int:
+def import_in(connection: sa.Connection, *, study: "TuningStudy", duels: Sequence[Past]) -> int:
     """Write past duels inside a transaction: a question and an answer each."""
     history, now, new = study.current(connection), base.clock(), list[Event]()
     if history.retired:

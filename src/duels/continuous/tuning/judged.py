@@ -31,10 +31,9 @@ from ...study.voters.agreement import Agreement
 from ...study.voters.voter_tests import Position
 from ..policies import Policy
 from ..spaces import Space
-from ..spaces import space as checked_space
 from .create import create_tuning
 from .result import Best, setting_text
-from .study import Tuning
+from .study import TuningStudy
 
 DUELS = 50  # of a study without a limit
 STOPPED = {"max_duels": "{duels} asked, as many as wanted: raise max_duels (--max-duels) to continue."}
@@ -60,7 +59,7 @@ class TuningResult(NamedTuple):
     spent: Spent
     positions: list[Position]
     agreements: list[Agreement]
-    study: Tuning
+    study: TuningStudy
     duels: int
 
     @property
@@ -95,9 +94,11 @@ class TuningRun(Run):
 
     uncertain = (None, "max_duels")
     is_repeated = False  # a model takes its answers as noisy
-    study: Any  # a `Tuning`, of which `Run` uses what it shares with `Study`
+    study: Any  # a `TuningStudy`, of which `Run` uses what it shares with `Study`
 
-    def __init__(self, study: Tuning, max_duels: int | None, judges: Mapping[str | None, Judge], *others: Any) -> None:
+    def __init__(
+        self, study: TuningStudy, max_duels: int | None, judges: Mapping[str | None, Judge], *others: Any
+    ) -> None:
         given: Any = study
         super().__init__(given, {name: _make_reader(one) for name, one in judges.items()}, *others)
         self.max_duels = max_duels
@@ -177,7 +178,7 @@ class _LastLine(Shown):
 
 
 def run(
-    study: Tuning,
+    study: TuningStudy,
     judge: Any,
     *,
     max_duels: int | None = None,
@@ -187,14 +188,14 @@ def run(
     orders: Literal["one", "both", "auto"] = "auto",
     progress: bool | None = None,
 ) -> TuningResult:
-    """As `Tuning.run`."""
+    """As `TuningStudy.run`."""
     options: dict[str, Any] = {"max_duels": max_duels, "max_calls": max_calls, "max_cost": max_cost}
     options |= {"concurrency": concurrency, "orders": orders, "progress": progress}
     return in_thread(lambda stop: run_async(study, judge, **options, stop=stop))
 
 
 async def run_async(
-    study: Tuning,
+    study: TuningStudy,
     judge: Any,
     *,
     max_duels: int | None = None,
@@ -205,7 +206,7 @@ async def run_async(
     progress: bool | None = None,
     stop: threading.Event | None = None,
 ) -> TuningResult:
-    """As `Tuning.run`, in an event loop. See there for the arguments.
+    """As `TuningStudy.run`, in an event loop. See there for the arguments.
 
     Args:
         stop: When it is set, the run asks no more, and ends when the calls in progress have.
@@ -237,8 +238,8 @@ def tune(
     """Find a good setting by asking a judge. Call it again to resume.
 
     Args:
-        space: The parameters, see `duels.space`.
-        judge: See `Tuning.run`.
+        space: The parameters, see `duels.Space`.
+        judge: See `TuningStudy.run`.
         max_duels: How many duels the study is to ask, over all runs; by default 50 if no other limit is given.
         max_calls: How many calls the study may make, over all runs.
         max_cost: How much its calls may cost, over all runs.
@@ -290,7 +291,7 @@ async def tune_async(
         >>> async def closer(left, right):
         ...     return "left" if abs(left["x"] - 0.3) < abs(right["x"] - 0.3) else "right"
         >>> async def main():
-        ...     return await duels.tune_async({"x": (0.0, 1.0)}, closer, max_duels=15, storage="sqlite://")
+        ...     return await duels.continuous.tune_async({"x": (0.0, 1.0)}, closer, max_duels=15, storage="sqlite://")
         >>> result = asyncio.run(main())
         >>> abs(result.best.setting["x"] - 0.3) < 0.1
         True
@@ -307,9 +308,9 @@ def _study(
     seed: int,
     storage: str | Storage | None,
     study_name: str | None,
-) -> Tuning:
+) -> TuningStudy:
     """The study that `tune` creates, or goes on with."""
-    found = checked_space(space)
+    found = Space(space)
     name = tuning_name(found, judge, policy, seed) if study_name is None else study_name
     return create_tuning(found, name, storage, policy, seed=seed, load_if_exists=True)
 

@@ -17,7 +17,7 @@ from ..policies.context import History, Memory, Situation
 from ..spaces import Number, Setting, Space
 
 if TYPE_CHECKING:
-    from .study import Tuning
+    from .study import TuningStudy
 
 
 LOOKING = 7  # spawn key of the random numbers of the search for the runner-up; see `policies`
@@ -240,7 +240,7 @@ def grid(parameter: Number, value: float) -> list[float]:
 USUAL = 50  # answers after which simulated studies of two to six parameters are close to the best setting
 
 
-def summarize_tuning(study: "Tuning") -> dict[str, Any]:
+def summarize_tuning(study: "TuningStudy") -> dict[str, Any]:
     """Return what the page of results shows, as plain data for JSON. Blocks.
 
     Args:
@@ -248,7 +248,7 @@ def summarize_tuning(study: "Tuning") -> dict[str, Any]:
 
     Returns:
         `seq`, `answers`, `open` and `retired`; `headline`, `words` and `next`, as text; `best`, as `Best.as_dict` has
-        it, or null without answers; `confidence` and `parameters`, as `Tuning.slices` has them.
+        it, or null without answers; `confidence` and `parameters`, as `TuningStudy.slices` has them.
     """
     history = study.history()
     seq, opened, retired, answers = history.seq, len(history.open), history.retired, history.total

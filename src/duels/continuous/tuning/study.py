@@ -33,9 +33,9 @@ from ...study.study import Judging
 from ...study.voters.links import refuse_invited
 from ...votes.names import voter_name
 from ..blas import one_thread
-from ..policies import Policy, policy
+from ..policies import Policy, load_policy
 from ..policies.context import Memory
-from ..spaces import Setting, Space, space
+from ..spaces import Setting, Space
 from .choose import AskedSettings, Batch, Choice, Seen, choices, collect_known
 from .result import Advice, Best, advice
 from .templates import check_template, load_template, render, store_template
@@ -109,13 +109,13 @@ class TuningDuel(NamedTuple):
         return None
 
 
-class Tuning(Answering):
+class TuningStudy(Answering):
     """A study that tunes parameters: `ask` for two settings, `tell` which is better, look at the `best` one.
 
     Created by `create_tuning` and `load_tuning`. Objects of one study in many threads and processes see the same log.
 
     Example:
-        >>> space = duels.space({"temperature": (0.0, 1.5), "style": ["terse", "warm"]})
+        >>> space = duels.Space({"temperature": (0.0, 1.5), "style": ["terse", "warm"]})
         >>> study = duels.create_tuning(space, "voice", "sqlite://")
         >>> duel = study.ask()
         >>> sorted(duel.left)
@@ -129,13 +129,13 @@ class Tuning(Answering):
     def space(self) -> Space:
         """The parameters."""
         try:
-            return space(self._row.settings["space"])
+            return Space(self._row.settings["space"])
         except InvalidInput as error:
             raise DamagedStudy(f"the space of study {self.name!r} is not what was written: {error}") from None
 
     @cached_property
     def _chooser(self) -> Policy:
-        return policy(self._row.policy)
+        return load_policy(self._row.policy)
 
     @property
     def policy(self) -> str:
@@ -198,7 +198,7 @@ class Tuning(Answering):
         return None if template is None else render(template, checked)
 
     def __repr__(self) -> str:
-        return f"Tuning({self.name!r}, {self.policy}, {', '.join(self.space.names)})"
+        return f"TuningStudy({self.name!r}, {self.policy}, {', '.join(self.space.names)})"
 
     @overload
     def ask(self, n: Literal[1] = 1, *, voter: str | None = None) -> TuningDuel: ...  # type: ignore[overload-overlap]

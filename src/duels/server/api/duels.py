@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 import sqlalchemy as sa
 from fastapi import APIRouter, Path, Query
 
-from ...continuous.tuning.study import Tuning, TuningDuel
+from ...continuous.tuning.study import TuningDuel, TuningStudy
 from ...errors import InvalidInput, NotFound, NothingToAsk
 from ...storage.storage import Write
 from ...study.duels import Duel, DuelItem, check_note
@@ -48,7 +48,7 @@ async def ask(study: StudyPath, body: Ask, service: ServiceDep, key: FastCaller)
     In a tuning study, `left` and `right` are settings: a value for each parameter. At most 100 are asked for at once.
     """
     found = await service.get_study(study)
-    if isinstance(found, Tuning):
+    if isinstance(found, TuningStudy):
         return {"duels": [duel_out(duel) for duel in await _ask_tuning(study, body, service, key)]}
     duels = list[Duel]()
     for part in parts_of(body.n):

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from ...continuous.tuning.files import parse_duels, write_duels
-from ...continuous.tuning.study import Tuning
+from ...continuous.tuning.study import TuningStudy
 from ...study.stats.leaderboard import preferences_page
 from ...votes.writers import write_votes
 from ..auth import Caller, ServiceDep, record_change
@@ -22,7 +22,7 @@ from ..http.files import compress
 from ..keys import KeyId
 from ..pages.study import own_glance
 from ..results_tab import describe_verdict, pair_history
-from .schemas import Details, Events, Imported, JudgesOut, Leaderboard, Preferences, RankingOut, StandingOut
+from .schemas import Details, Events, ForecastOut, Imported, JudgesOut, Leaderboard, Preferences, RankingOut
 from .studies import Found, FoundAny, StudyPath
 
 router = APIRouter(tags=["results"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
@@ -94,7 +94,7 @@ def results(request: Request, study: FoundAny, service: ServiceDep) -> Response:
 
     Of a study that tunes parameters: the best setting, how sure it is, and slices of the model.
     """
-    found = own_glance(service, study) if isinstance(study, Tuning) else service.glance(study)
+    found = own_glance(service, study) if isinstance(study, TuningStudy) else service.glance(study)
     content = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     return compress(request, content.encode(), "application/json")
 
@@ -107,13 +107,13 @@ def pair(
     return pair_history(study, first, second)
 
 
-@router.get("/api/studies/{study}/standing", response_model=StandingOut)
-def standing(study: Found, service: ServiceDep) -> dict[str, object]:
+@router.get("/api/studies/{study}/forecast", response_model=ForecastOut)
+def forecast(study: Found, service: ServiceDep) -> dict[str, object]:
     """Estimate each arm's chance to be the best, and how many more answers are needed. Only the verdict is a promise.
 
     `words` says it in sentences.
     """
-    found = service.standing(study)
+    found = service.forecast(study)
     return {**found.as_dict(), "words": str(found)}
 
 
@@ -155,7 +155,7 @@ def export(study: FoundAny, format: Literal["csv", "jsonl", "parquet"] = "csv") 
     """Download the answers as votes, in a format that `import` reads."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"votes.{format}"
-        if isinstance(study, Tuning):
+        if isinstance(study, TuningStudy):
             write_duels(study, str(path))
         else:
             write_votes(study.votes(), path)
@@ -173,7 +173,7 @@ async def import_votes(study: StudyPath, request: Request, service: ServiceDep, 
     content = plain(await request.body())
 
     found, note = await asyncio.to_thread(service.any_study, study), None
-    if isinstance(found, Tuning):
+    if isinstance(found, TuningStudy):
         duels = await service.background.read(request, key, "the duels", parse_duels, content, found.space)
         ready = await service.background.upload(partial(found.importing, duels))
     else:

@@ -274,7 +274,7 @@ class JudgesOut(BaseModel):
     agreements: list[JudgeAgreement]
 
 
-class StandingOut(BaseModel):
+class ForecastOut(BaseModel):
     """Estimates under a model; only the verdict is a promise."""
 
     chances: list[ChanceOut]

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Response
 
 from ...errors import UnknownName, format_count
-from ...policies import BUILT_IN, policy
+from ...policies import BUILT_IN, load_policy
 from ...specs import split_spec
 from ...storage.storage import Write
 from ...study.base import clock
@@ -66,7 +66,7 @@ def create(body: NewStudy, service: ServiceDep, key: Caller) -> dict[str, object
     if is_new:
         with record_change(study, key, f"Created the study with {format_count(len(study.arms), 'arm')}."):
             service.storage.write(Write(lambda connection: None))
-    return service.describe(study) | {"notices": notices(study, policy(study.policy)) if is_new else {}}
+    return service.describe(study) | {"notices": notices(study, load_policy(study.policy)) if is_new else {}}
 
 
 @router.get("/api/studies/{study}", response_model=StudyOut)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends
 
 from ...continuous.spaces import parse_space, plain_space
 from ...continuous.tuning.create import create_tuning
-from ...continuous.tuning.study import Tuning
+from ...continuous.tuning.study import TuningStudy
 from ...continuous.tuning.templates import check_template, find_unused, has_script
 from ...errors import format_count
 from ...storage.storage import Write
@@ -20,12 +20,12 @@ from .studies import StudyPath
 router = APIRouter(tags=["tuning"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 
 
-def find_tuning(study: StudyPath, service: ServiceDep, key: Caller) -> Tuning:
+def find_tuning(study: StudyPath, service: ServiceDep, key: Caller) -> TuningStudy:
     """Return the study that the path names, if it tunes parameters, for callers with a valid key."""
     return service.load_tuning(study)
 
 
-FoundTuning = Annotated[Tuning, Depends(find_tuning)]
+FoundTuning = Annotated[TuningStudy, Depends(find_tuning)]
 
 
 @router.post("/api/tunings", response_model=StudyOut, status_code=201)

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
 from ...errors import DamagedStudy, DuelsError, NotFound, UnknownName, format_count, join_units, percent
-from ...policies import BUILT_IN, policy
+from ...policies import BUILT_IN, load_policy
 from ...study.items import Output
 from ...study.stats.verdict import describe_answers, headline
 from ...study.voter_settings import VoterSettings
@@ -225,7 +225,7 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
         service,
         "studies.html",
         studies=found,
-        policies=[{"about": ABOUT.get(name), "policy": policy(name)} for name in BUILT_IN],
+        policies=[{"about": ABOUT.get(name), "policy": load_policy(name)} for name in BUILT_IN],
     )
 
 

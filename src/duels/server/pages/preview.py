@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from ...continuous.tuning.study import Tuning
+from ...continuous.tuning.study import TuningStudy
 from ...errors import Conflict, InvalidInput, NotFound
 from ...storage.tables import studies
 from ...study import base as log
@@ -90,7 +90,7 @@ def _question(service: Service, key: Key, study: AnyStudy, number: int, more: bo
     return progress | {"duel": number, "prompt": prompt, "a": a, "b": b}
 
 
-def _draw_settings(service: Service, study: Tuning, number: int) -> tuple[None, Json, Json]:
+def _draw_settings(service: Service, study: TuningStudy, number: int) -> tuple[None, Json, Json]:
     """Two settings, which depend on the number alone, as sides of a question."""
     luck = random.Random(f"preview {study.row.seed} {number}")
     pair = [study.space.decode(np.array([luck.random() for _ in study.space.names])) for _ in range(2)]

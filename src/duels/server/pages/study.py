@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from ...continuous.spaces import Setting
-from ...continuous.tuning.study import Tuning
+from ...continuous.tuning.study import TuningStudy
 from ...errors import InvalidInput
 from ...study.answers.item_results import count_missing_outputs
 from ...study.items import scripts_allowed
@@ -55,7 +55,7 @@ def address_of_setting(study: str, setting: Setting) -> str:
     return f"/studies/{quote(study, safe='')}/rendered?{values}"
 
 
-def with_frames(glance: Json, study: Tuning, address: Callable[[str], str]) -> Json:
+def with_frames(glance: Json, study: TuningStudy, address: Callable[[str], str]) -> Json:
     """Add to the results where the best setting and the runner-up are shown as voters see them. Blocks.
 
     Args:
@@ -72,7 +72,7 @@ def with_frames(glance: Json, study: Tuning, address: Callable[[str], str]) -> J
     return glance | {"frames": frames, "scripts": scripts_allowed(study)}
 
 
-def own_glance(service: Service, study: Tuning) -> Json:
+def own_glance(service: Service, study: TuningStudy) -> Json:
     """Return the results of a study for people who are signed in. Blocks."""
     glance = service.glance(study)
     return with_frames(glance, study, lambda which: address_of_setting(study.name, glance["best"][which]))
@@ -143,7 +143,7 @@ def study_page(request: Request, study: str, service: ServiceDep) -> Response:
         return to_signin(request)
     found = service.any_study(study)
     judges = show_judges(service, found)
-    if isinstance(found, Tuning):
+    if isinstance(found, TuningStudy):
         glance = own_glance(service, found)
         return tab_page(
             request, service, found, "", "tuning.html", glance=glance, judges=judges, template=template(found)
@@ -204,7 +204,9 @@ def settings_page(
         return to_signin(request)
     found = service.any_study(study)
     arms = service.describe(found)["arms"]
-    about = {"template": template(found)} if isinstance(found, Tuning) else {"missing": count_missing_outputs(found)}
+    about = (
+        {"template": template(found)} if isinstance(found, TuningStudy) else {"missing": count_missing_outputs(found)}
+    )
     pages, on_page = pages_of(len(arms), at)
     numbered = [{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page]
     return tab_page(
@@ -227,7 +229,7 @@ def tab_page(
     request: Request, service: Service, study: AnyStudy, tab: str, name: str, status: int = 200, **known: object
 ) -> Response:
     """Render one tab of a study, with what all tabs need. Blocks."""
-    tabs = {tab: title for tab, title in TABS.items() if tab != "items"} if isinstance(study, Tuning) else TABS
+    tabs = {tab: title for tab, title in TABS.items() if tab != "items"} if isinstance(study, TuningStudy) else TABS
     return page(request, service, name, status, study=service.describe(study), tabs=tabs, tab=tab, **known)
 
 

@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse, Response
 
 from ...continuous.spaces import Setting
 from ...continuous.tuning.result import setting_text
-from ...continuous.tuning.study import Tuning
+from ...continuous.tuning.study import TuningStudy
 from ...continuous.tuning.templates import render
 from ...errors import DuelsError, NotFound, NothingToAsk
 from ...storage.storage import NotReady, Write
@@ -344,7 +344,7 @@ def sides_of(study: AnyStudy, ballot: Ballot) -> tuple[str | None, list[Output |
     return None, render_settings(study, [ballot.duel.left, ballot.duel.right])
 
 
-def render_settings(study: Tuning, settings: Iterable[Setting]) -> list[Output | str]:
+def render_settings(study: TuningStudy, settings: Iterable[Setting]) -> list[Output | str]:
     """Return settings as voters see them: as pages of the template, or else as lists of their values. Blocks."""
     template = study.template
     if template is None:

@@ -37,7 +37,7 @@ from ..stats.goal import Goal
 from ..stats.tally import Tally
 from ..stats.verdict import Verdict
 from ..study import Judging, Study
-from .result import RunResult
+from .result import JudgeResult
 from .run import run_async
 
 Producer = Callable[[str], object]  # it may be async
@@ -60,7 +60,7 @@ def find_best(
     storage: str | Storage | None = None,
     study_name: str | None = None,
     progress: bool | None = None,
-) -> RunResult:
+) -> JudgeResult:
     """Find the best of some candidates by asking a judge. Call it again to resume.
 
     Args:
@@ -122,7 +122,7 @@ async def find_best_async(
     storage: str | Storage | None = None,
     study_name: str | None = None,
     progress: bool | None = None,
-) -> RunResult:
+) -> JudgeResult:
     """As `find_best`, in an event loop."""
     given = _Given(
         outputs, judge, prompts, max_calls, max_cost, concurrency, confidence, margin, orders, about, progress
@@ -142,7 +142,7 @@ def assert_not_worse(
     confidence: float = 0.95,
     about: About = NEW_ITEMS,
     storage: str | Storage | None = None,
-) -> RunResult:
+) -> JudgeResult:
     """Fail a test if a new version is worse than the old one, or if it is not known whether it is.
 
     It asks until it is certain that the new version scores at least ½ − margin on prompts like these, and passes, or
@@ -266,7 +266,7 @@ class _Given:
         text = repr((self.arms, outputs, self.about, self.functions, judges))
         return f"{start}, {hashlib.blake2b(text.encode(), digest_size=4).hexdigest()}"
 
-    async def run(self, study: Study, stop: threading.Event) -> RunResult:
+    async def run(self, study: Study, stop: threading.Event) -> JudgeResult:
         """Produce what is missing, and let the judge answer."""
         if self.producers:
             await _produce(study, self.producers, self.concurrency, stop)
@@ -431,7 +431,7 @@ class NotWorse(Study):
             return shortfall_on_items(wins, losses, ties, tally.items or 0, self.margin)
         return log_shortfall(wins, losses, ties, self.margin)
 
-    def failure(self, result: RunResult) -> str | None:
+    def failure(self, result: JudgeResult) -> str | None:
         """Return why the new version has not passed; None if it has.
 
         On these answers, if everything was asked, the prompts that have an answer decide.

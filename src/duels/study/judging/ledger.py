@@ -35,7 +35,7 @@ from ...storage.storage import Event
 from ...storage.tables import EVENT_COLUMNS, events
 from ..base import PAGE, Log, log_entry
 from ..duels import LogEntry
-from ..voters.agreement import Agreement, agreements
+from ..voters.agreement import Agreement, compare_judges
 from ..voters.voter_tests import Position, Repeatability, Sides
 
 
@@ -236,7 +236,7 @@ class Ledger:
 
     def agreements(self) -> list[Agreement]:
         """Return how often the judges agree on the questions that two of them answered."""
-        return agreements(self._answers)
+        return compare_judges(self._answers)
 
 
 class Limits(NamedTuple):

@@ -11,7 +11,7 @@ from ...errors import format_count
 from ...judges.questions import Judge
 from ...judges.terminal import TerminalJudge
 from .ledger import Limits, Spent
-from .result import RunResult, money
+from .result import JudgeResult, money
 
 if TYPE_CHECKING:
     from .run import Run
@@ -37,7 +37,7 @@ class Shown:
 class LastLine(Shown):
     """Shows one line at the end."""
 
-    def end(self, result: RunResult) -> None:
+    def end(self, result: JudgeResult) -> None:
         found = result.winner
         what = "no winner yet" if found is None else f"{found} is the winner"
         print(f"{format_spent(result.spent)}: {what} ({result.ended})", file=sys.stderr)
@@ -68,12 +68,12 @@ class Line(Shown):
     def _text(self, run: "Run", rate: float) -> Any:
         from rich.text import Text
 
-        spent, standing, verdict = run.ledger.total(), run.study.standing(), run.study.verdict()
+        spent, forecast, verdict = run.ledger.total(), run.study.forecast(), run.study.verdict()
         chances, left = (
-            {one.arm: one.chance for one in standing.chances},
-            self._calls_left(run, standing.answers_median),
+            {one.arm: one.chance for one in forecast.chances},
+            self._calls_left(run, forecast.answers_median),
         )
-        name = verdict.leader or standing.chances[0].arm
+        name = verdict.leader or forecast.chances[0].arm
         chance = ">99%" if chances.get(name, 0.0) > 0.99 else f"{chances.get(name, 0.0):.0%}"
         sure, after = f" leads ({chance} sure)", [""]
         if left:

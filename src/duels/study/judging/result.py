@@ -95,7 +95,7 @@ REASONS = {
 SHOWN = 10  # arms
 
 
-class RunResult(NamedTuple):
+class JudgeResult(NamedTuple):
     """What a run found; `str` gives it as text.
 
     Attributes:
@@ -139,7 +139,7 @@ class RunResult(NamedTuple):
         unconfirmed: int = 0,
         unanswered: int = 0,
         orders: int = 1,
-    ) -> "RunResult":
+    ) -> "JudgeResult":
         """Return the result of a study as it is now."""
         verdict = study.look().verdict(void=one_order_text(unconfirmed))
         return cls(

@@ -48,7 +48,7 @@ from ..voters.voter_tests import Position, Sides, is_drawn
 from .ask_judge import Reply, Task, ask_judge, judges_of, note_calls, refuse_images, refuse_others, tell_identical
 from .ledger import Budget, Ledger, Limits, check_limits
 from .progress import Shown, Shows, show_progress
-from .result import Ended, RunResult, alarm_line, find_unconfirmed, store_confirmation
+from .result import Ended, JudgeResult, alarm_line, find_unconfirmed, store_confirmation
 
 PATIENCE = 600.0  # seconds after which a run on another machine is taken for dead if a question has no answer
 HERE = hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()
@@ -265,7 +265,7 @@ class Run:
             tasks += self._ask_more_in(connection, most=most - len(tasks))
         return tasks
 
-    def result(self) -> RunResult:
+    def result(self) -> JudgeResult:
         """Return what was found."""
         finished = self.study.goal.is_reached(self.study.verdict(), self.study.tally)  # perhaps by the last replies
         found = (
@@ -275,7 +275,7 @@ class Run:
         if ended in OUT and self._failures and not self._answers:
             ended = "failed"  # at all that there was to ask
         left = self.study.read(lambda _, history: sum(self._can_ask_again(history, duel) for duel in self.unanswered))
-        return RunResult.of(self.study, self.ledger, ended, self.error, len(found), left, self._orders_of_questions())
+        return JudgeResult.of(self.study, self.ledger, ended, self.error, len(found), left, self._orders_of_questions())
 
     def interrupt(self) -> None:
         """Ask no more."""
@@ -564,14 +564,14 @@ async def run_async(
     orders: Orders = "auto",
     progress: bool | None = None,
     stop: threading.Event | None = None,
-) -> RunResult:
+) -> JudgeResult:
     """As `Study.run`, in an event loop. See there for the arguments.
 
     Args:
         stop: When it is set, the run asks no more, and ends when the calls in progress have.
     """
     options: dict[str, Any] = {"max_calls": max_calls, "max_cost": max_cost, "concurrency": concurrency}
-    result: RunResult = await conduct(
+    result: JudgeResult = await conduct(
         partial(Run, study), judge, **options, orders=orders, progress=progress, stop=stop, shows=Shows()
     )
     return result
@@ -685,6 +685,6 @@ async def _in(loop: asyncio.AbstractEventLoop, pool: ThreadPoolExecutor, functio
     return await loop.run_in_executor(pool, function)
 
 
-def run(study: Study, judge: Any, **options: Any) -> RunResult:
+def run(study: Study, judge: Any, **options: Any) -> JudgeResult:
     """As `run_async`, in a thread with an event loop of its own, so that it works inside a notebook's too."""
     return in_thread(lambda stop: run_async(study, judge, stop=stop, **options))

@@ -19,8 +19,7 @@ import numpy as np
 from ...engine import loop
 from ...errors import Conflict, DuelsError
 from ...files import pack_arrays
-from ...policies import Policy
-from ...policies import policy as find_policy
+from ...policies import Policy, load_policy
 from ...storage.batches import Batch
 from ...storage.storage import PolicyFiles, StudyRow
 from ..stats.about import THESE_ANSWERS
@@ -78,7 +77,7 @@ class History(Record):
             source, parameters = self.row.settings.get("source"), self.row.policy.partition(":")[2]
             if source:
                 self._check_file(source)
-            self._policy = find_policy(f"{source}:{parameters}" if source and parameters else source or self.row.policy)
+            self._policy = load_policy(f"{source}:{parameters}" if source and parameters else source or self.row.policy)
         return self._policy
 
     def _check_file(self, source: str) -> None:

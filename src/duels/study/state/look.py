@@ -12,7 +12,7 @@ import numpy as np
 from ..stats.about import THESE_ITEMS
 from ..stats.certainty import certainty_of
 from ..stats.exhausted import find_exhausted
-from ..stats.forecast import Standing, count_questions_left, standing
+from ..stats.forecast import Forecast, count_questions_left, make_forecast
 from ..stats.goal import Goal
 from ..stats.moments import LOST, TIED, UNANSWERED, WON, Answered, Moments
 from ..stats.reach import Reach, find_reach
@@ -132,14 +132,14 @@ class Look(NamedTuple):
             return found if exhausted is None else _with(found, exhausted=exhausted, _answers_to_go=dict)
         return found
 
-    def standing(self, answers_an_hour: float | None = None) -> Standing:
+    def forecast(self, answers_an_hour: float | None = None) -> Forecast:
         """Return the estimates before the verdict.
 
         Args:
             answers_an_hour: How fast answers come.
         """
         verdict = self.verdict()
-        return standing(
+        return make_forecast(
             self.tally,
             confidence=self.goal.confidence,
             margin=self.goal.margin,
@@ -149,7 +149,7 @@ class Look(NamedTuple):
         )
 
     def questions_left(self) -> Floats | None:
-        """Return (K, K) float64: how many questions about each pair can be asked, see `standing`."""
+        """Return (K, K) float64: how many questions about each pair can be asked, see `make_forecast`."""
         if self.asked is None:
             return None if self.left is None else self.left.astype(np.float64)
         both = np.outer(self.asked, self.asked) & ~np.eye(len(self.asked), dtype=bool)

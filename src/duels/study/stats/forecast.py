@@ -41,7 +41,7 @@ MOST_DRAWN = 4_000_000  # pairs whose items left are drawn, of all draws togethe
 WITHOUT_A_WINNER = 0.6  # of the questions left on these items, until it is known that no arm wins: about right
 FEW_EACH = 10  # answers per active arm: with fewer, how many more are needed cannot be told
 VAGUE = 50  # times the median: if nine in ten studies may need more than that, it cannot be told either
-REMEMBERED = 64  # studies whose estimate is kept: verdict, pages and `standing` ask for the same one in turn
+REMEMBERED = 64  # studies whose estimate is kept: verdict, pages and `forecast` ask for the same one in turn
 TOO_EARLY = "It is too early to say how many more answers are needed."
 NOT_IN_SIGHT = "No verdict is in sight."
 CANNOT_ASK = "No question can be asked now."
@@ -59,7 +59,7 @@ class Chance(NamedTuple):
     chance: float
 
 
-class Standing(NamedTuple):
+class Forecast(NamedTuple):
     """Where a study stands before its verdict; `str` gives it as text.
 
     Attributes:
@@ -107,7 +107,7 @@ class Standing(NamedTuple):
         return self._asdict() | {"chances": [one._asdict() for one in self.chances]}
 
 
-def standing(
+def make_forecast(
     tally: Tally,
     *,
     confidence: float,
@@ -115,7 +115,7 @@ def standing(
     left: Floats | None = None,
     known: bool | None = None,
     answers_an_hour: float | None = None,
-) -> Standing:
+) -> Forecast:
     """Estimate the chance of each active arm to be the best, and the number of answers until the verdict.
 
     Headlines, verdicts and pages say this number, and no other one.
@@ -159,11 +159,11 @@ class _Counts:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _estimate_remembered(counts: _Counts, confidence: float, margin: float) -> Standing:
+def _estimate_remembered(counts: _Counts, confidence: float, margin: float) -> Forecast:
     return _estimate(counts.tally, confidence, margin, counts.left)
 
 
-def _estimate(tally: Tally, confidence: float, margin: float, left: Floats | None) -> Standing:
+def _estimate(tally: Tally, confidence: float, margin: float, left: Floats | None) -> Forecast:
     ranked = [arm for _, arm in rank_arms(tally).ranks if tally.active[arm]]
     arms = np.array(ranked[:MOST_ARMS])
     strengths = draw_strengths(tally.wins[np.ix_(arms, arms)].astype(np.float64), np.random.default_rng(STRENGTHS))
@@ -173,14 +173,14 @@ def _estimate(tally: Tally, confidence: float, margin: float, left: Floats | Non
     left = count_questions_left(tally) if left is None else left
     if not left[np.ix_(arms, arms)].any():
         if tally.is_finite and len(arms) > 1:
-            return Standing(tuple(rows), 0, 0, None, None, "")
-        return Standing(tuple(rows), None, None, None, None, "", CANNOT_ASK)
+            return Forecast(tuple(rows), 0, 0, None, None, "")
+        return Forecast(tuple(rows), None, None, None, None, "", CANNOT_ASK)
     strengths = strengths[np.random.default_rng(CHOICE).permutation(len(strengths))[:FUTURES]]
     needed = answers_needed(tally, arms, strengths, confidence, margin, left)
     median, most, reason = _forecast(needed, tally, len(arms))
     equal = not tally.is_finite and float(np.median(needed)) > EQUAL
     hint, larger = _hint(tally, arms, strengths, confidence, margin, left) if equal else ("", None)
-    return Standing(tuple(rows), median, most, None, None, hint, reason, larger)
+    return Forecast(tuple(rows), median, most, None, None, hint, reason, larger)
 
 
 def _asks_once(tally: Tally) -> bool:
@@ -297,7 +297,7 @@ def answers_needed(
         strengths: (draws, K) float64.
         confidence: Of the verdict.
         margin: Of the verdict.
-        left: As in `standing`.
+        left: As in `make_forecast`.
     """
     left = (count_questions_left(tally) if left is None else left)[np.ix_(arms, arms)]
     ties = float(tally.ties.sum() / max(tally.ties.sum() + 2 * tally.wins.sum(), 1))

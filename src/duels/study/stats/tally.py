@@ -86,7 +86,7 @@ class LeaderboardRow(NamedTuple):
         rank: From 1, by rating, but an arm that the verdict names is first; equal arms share a rank. None for a retired
             arm, and for one that is not compared with the others, directly or through other arms.
         arm: Its name.
-        rating: Its Bradley–Terry rating on the scale of Elo, as in `duels.ratings`, rounded to tenths; None if it is
+        rating: Its Bradley–Terry rating on the scale of Elo, as in `duels.rate`, rounded to tenths; None if it is
             not compared with the others.
         share: The share of comparisons with the other active arms that it is expected to win by that model, each arm
             counting alike and a tie being half a win; None without a rating.

@@ -15,7 +15,7 @@ from ...errors import InvalidInput, format_count, percent
 from .about import GIVEN, INDEPENDENT, THESE_PEOPLE, About, Strength, describe_scope
 from .certainty import Certainty, certainty_of, check_confidence, check_margin
 from .exhausted import Exhausted
-from .forecast import MOST_SHOWN, standing
+from .forecast import MOST_SHOWN, make_forecast
 from .leaderboard import find_shares
 from .reach import Reach
 from .tally import Bools, Floats, Ranking, Tally, count_met, estimates, rank_arms
@@ -114,7 +114,7 @@ class Verdict:
             last beats the first.
         open_pairs: Not yet: the undecided (arm, other), the least certain first. The arm is the first in the ranking
             that no other one clearly beats. If it is the only arm left, the others are retired.
-        answers_to_go: Not yet: how many more answers are likely needed, the median of `Study.standing`; None if nothing
+        answers_to_go: Not yet: how many more answers are likely needed, the median of `Study.forecast`; None if nothing
             is forecast, as with more than 50 active arms.
         void: Why nothing is promised about errors, such as answers that were undone.
         about: What it is about: `new-items`, `these-items` or `these-answers`, see `create_study`.
@@ -259,7 +259,7 @@ def verdict(
         margin: At least 0 and below ½. An arm is declared practically tied only if this is above 0.
         void: Why that promise does not hold, such as answers that were undone after a look.
         named: An active arm that was certain to win at an earlier moment, see `moments`.
-        left: (K, K) float64: How many questions about each pair can still be asked, see `standing`; for the forecast.
+        left: (K, K) float64: How many questions about each pair can still be asked, see `make_forecast`.
         **known: Further fields of `Verdict`.
 
     Raises:
@@ -333,7 +333,7 @@ def _rank(verdict: Verdict, tally: Tally) -> Ranking:
 def _answers_to_go(tally: Tally, confidence: float, margin: float, left: Floats | None) -> dict[str, Any]:
     if not 1 < tally.active.sum() <= MOST_SHOWN:
         return {"answers_to_go": None}
-    found = standing(tally, confidence=confidence, margin=margin, left=left, known=False)
+    found = make_forecast(tally, confidence=confidence, margin=margin, left=left, known=False)
     return {"answers_to_go": found.answers_median}
 
 

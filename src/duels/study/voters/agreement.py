@@ -60,7 +60,7 @@ class Agreement(NamedTuple):
         )
 
 
-def agreements(answers: Iterable[Answer]) -> list[Agreement]:
+def compare_judges(answers: Iterable[Answer]) -> list[Agreement]:
     """Compare judges that answered the same questions.
 
     Args:
@@ -73,9 +73,9 @@ def agreements(answers: Iterable[Answer]) -> list[Agreement]:
 
     Example:
         >>> asked = [(1, "gpt", "terse"), (1, "claude", "terse"), (2, "gpt", "tie"), (2, "claude", "expert")]
-        >>> agreements(asked)
+        >>> compare_judges(asked)
         [Agreement(first='gpt', second='claude', questions=2, raw=0.5, base=0.25, kappa=0.3333333333333333)]
-        >>> print(agreements(asked)[0])
+        >>> print(compare_judges(asked)[0])
         gpt and claude agree on 50% of 2 questions (25% by chance, κ = 0.33; few questions, so a rough figure)
     """
     by_question: dict[Hashable, dict[str | None, str]] = {}
@@ -499,7 +499,7 @@ class VoterAgreement(NamedTuple):
         return [f"{format_count(self.left_out, 'vote')} left out: no voter, or no question."] if self.left_out else []
 
 
-def agreement(
+def measure_agreement(
     votes: VoteSource | HasEvents, *, question: str | Sequence[str] | None = None, **reading: Unpack[Reading]
 ) -> VoterAgreement:
     """Measure how far voters agree, and find those who do not look at what is shown.
@@ -526,7 +526,7 @@ def agreement(
 
     Example:
         >>> votes = [("cat", "dog", "left", "ann"), ("dog", "cat", "right", "bob"), ("cat", "fox", "tie", "ann")]
-        >>> print(duels.agreement(votes).pairs[0])
+        >>> print(duels.measure_agreement(votes).pairs[0])
         ann and bob agree on 100% of 1 question (50% by chance, κ = 1.00; few questions, so a rough figure)
     """
     if getattr(getattr(votes, "row", None), "is_tuning", False):
@@ -572,7 +572,7 @@ def _pairs(shared: Answers) -> list[Agreement]:
     most = np.argsort(-often, kind="stable")[:MOST_PAIRED]
     some = shared.only(np.isin(shared.voter, most))
     rows = zip(some.question.tolist(), some.voter.tolist(), some.choice.tolist())
-    found = agreements((question, shared.names[voter], CHOICES[choice]) for question, voter, choice in rows)
+    found = compare_judges((question, shared.names[voter], CHOICES[choice]) for question, voter, choice in rows)
     return sorted(found, key=lambda one: -one.questions)
 
 

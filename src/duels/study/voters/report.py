@@ -1,7 +1,7 @@
 """The voters of a live study, from all its answers: how many, how far they agree with the rest, sides and pace.
 
-Each voter's agreement is that of `duels.agreement`, with the same tests. That of all of them is its mean, so it has
-only answers that chose an arm, while `duels.agreement` counts ties as answers. Sides are tested so that one may look
+Each voter's agreement is that of `measure_agreement`, with the same tests. That of all of them is its mean, so it has
+only answers that chose an arm, while `measure_agreement` counts ties as answers. Sides are tested so that one may look
 all the time, as `positions` does. `docs/study/positions.md` has the definitions.
 """
 

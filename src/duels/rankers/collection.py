@@ -1,6 +1,6 @@
 """Collections of judged documents: queries, and the features and grades of their documents.
 
-They are read from LETOR files (`load`) or TREC runs (`duels.ranking.trec`), or made from arrays.
+They are read from LETOR files (`load`) or TREC runs (`duels.rankers.trec`), or made from arrays.
 """
 
 import hashlib

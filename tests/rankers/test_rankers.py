@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duels.errors import InvalidInput, UnknownName
-from duels.ranking import rankers as module
-from duels.ranking.collection import Collection
-from duels.ranking.collection import load as load_collection
-from duels.ranking.rankers import Rankings, feature_rankers, linear_rankers, score_rankers
+from duels.rankers import rankers as module
+from duels.rankers.collection import Collection
+from duels.rankers.collection import load as load_collection
+from duels.rankers.rankers import Rankings, feature_rankers, linear_rankers, score_rankers
 
 
 def made(features, grades, offsets=None, **more):

@@ -11,8 +11,8 @@ from test_clicks import fits
 
 from duels.engine import compiling
 from duels.errors import InvalidInput, UnknownName
-from duels.ranking import interleaving
-from duels.ranking.interleaving import (
+from duels.rankers import interleaving
+from duels.rankers.interleaving import (
     OUTCOMES,
     clear,
     find_method,

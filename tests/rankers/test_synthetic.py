@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 
 from duels.errors import InvalidInput
-from duels.ranking.collection import load as load_collection
-from duels.ranking.collection import save as save_collection
-from duels.ranking.estimate import estimate_preferences
-from duels.ranking.rankers import feature_rankers
-from duels.ranking.synthetic import (
+from duels.rankers.collection import load as load_collection
+from duels.rankers.collection import save as save_collection
+from duels.rankers.estimate import estimate_preferences
+from duels.rankers.rankers import feature_rankers
+from duels.rankers.synthetic import (
     FEATURES,
     Field,
     Links,
@@ -199,7 +199,7 @@ def test_more_queries_and_fewer_features_leave_the_rest_as_it_is():
 
 def test_the_processor_does_not_matter():
     """numpy's own vector code differs in the last bits between processors; six decimals hide it."""
-    script = "from duels.ranking.synthetic import synthetic_collection as s; print(s(queries=10).digest)"
+    script = "from duels.rankers.synthetic import synthetic_collection as s; print(s(queries=10).digest)"
     environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": "X86_V4 X86_V3 AVX512F AVX2 FMA3"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script], env=environment, capture_output=True, text=True, timeout=120

@@ -161,7 +161,7 @@ class InterleavingEnvironment:
         matrix: PreferenceMatrix | None = None,
     ) -> None:
         if not isinstance(collection, Collection):
-            raise InvalidInput(f"{shorten(collection)} is not a collection: read one with duels.ranking.load(path)")
+            raise InvalidInput(f"{shorten(collection)} is not a collection: read one with duels.rankers.load(path)")
         rankers = feature_rankers(collection) if rankers is None else rankers
         if not isinstance(rankers, Rankers):
             raise InvalidInput(

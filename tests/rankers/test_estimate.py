@@ -11,11 +11,11 @@ from test_interleave import marginal
 
 import duels
 from duels.errors import InvalidInput
-from duels.ranking.clicks import cascade, click_model
-from duels.ranking.collection import Collection
-from duels.ranking.collection import load as load_collection
-from duels.ranking.estimate import EstimatedPreferences, InterleavingEnvironment, estimate_preferences
-from duels.ranking.rankers import feature_rankers
+from duels.rankers.clicks import cascade, click_model
+from duels.rankers.collection import Collection
+from duels.rankers.collection import load as load_collection
+from duels.rankers.estimate import EstimatedPreferences, InterleavingEnvironment, estimate_preferences
+from duels.rankers.rankers import feature_rankers
 
 # Two queries of four documents; three rankers, the last with ties. Scores are 4 for the first place down to 1.
 OTHERS = duels.PreferenceMatrix([[0.5, 0.6, 0.6], [0.4, 0.5, 0.6], [0.4, 0.4, 0.5]], ["x", "y", "z"])
@@ -159,14 +159,17 @@ def test_optimized_duels_need_the_interpreter():
         (lambda: estimate_preferences(small(), feature_rankers(small())), "the rankers belong to another collection"),
         (lambda: estimate_preferences(small(), clicks=cascade([0.5], [0.5])), "but the documents have grades up to 1"),
         (lambda: estimate_preferences(small(), clicks="nav"), "unknown click model 'nav'"),
-        (lambda: InterleavingEnvironment(small(), matrix=duels.problem("arxiv-6")), "the matrix has 6 arms, but there"),
+        (
+            lambda: InterleavingEnvironment(small(), matrix=duels.load_problem("arxiv-6")),
+            "the matrix has 6 arms, but there",
+        ),
         (
             lambda: InterleavingEnvironment(small(), matrix=OTHERS),
             "the matrix's arms are called x, y, z, …, the rankers f1",
         ),
         (
             lambda: estimate_preferences("train.txt"),
-            "'train.txt' is not a collection: read one with duels.ranking.load",
+            "'train.txt' is not a collection: read one with duels.rankers.load",
         ),
         (lambda: estimate_preferences(small(), [1, 2]), "[1, 2] is not Rankers: make them"),
     ],

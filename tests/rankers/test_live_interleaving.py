@@ -13,8 +13,8 @@ import pytest
 
 import duels
 from duels.errors import InvalidInput
-from duels.ranking import infer, interleave, interleaving
-from duels.ranking.interleaving import find_live_method, find_method, judge_clicks, merge_rankings
+from duels.rankers import infer, interleave, interleaving
+from duels.rankers.interleaving import find_live_method, find_method, judge_clicks, merge_rankings
 
 HALF = Fraction(1, 2)
 FAIR = ("team-draft", "probabilistic")
@@ -183,7 +183,7 @@ def optimized_means():
 
 
 def test_the_other_methods_are_not_fair():
-    """One click on place 1, 2 or 3, where A = x y z and B = y z x: the table of docs/ranking/interleave.md."""
+    """One click on place 1, 2 or 3, where A = x y z and B = y z x: the table of docs/rankers/interleave.md."""
     assert balanced_means() == [HALF, HALF, 0]
     assert optimized_means() == pytest.approx([3 / 7, 13 / 35, 1 / 5])
     lists = marginal((0, 1, 2), (1, 2, 0), 3)

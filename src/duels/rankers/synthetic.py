@@ -10,7 +10,7 @@ are kept. A page's topic determines its texts; a page that is named by the query
 
 Synthetic collections that resemble LETOR 3.0's NP2004: named page finding with 64 features.
 
-They are for tests, examples and the paper's experiment when no data set is available. `docs/ranking/synthetic.md`
+They are for tests, examples and the paper's experiment when no data set is available. `docs/rankers/synthetic.md`
 measures which properties they share with NP2004.
 """
 

@@ -1,7 +1,7 @@
-"""Are the chances and the forecasts of `Study.standing` right? Two tables, and the plot of benchmarks/standing.md.
+"""Are the chances and the forecasts of `Study.forecast` right? Two tables, and the plot of benchmarks/forecast.md.
 
-    python benchmarks/standing.py
-    python benchmarks/standing.py chances | forecasts | live
+    python benchmarks/forecast.py
+    python benchmarks/forecast.py chances | forecasts | live
 
 Chances: random studies of two to seven arms, from the model of `study/stats/forecast.py`, are played by the policy
 `verdict`

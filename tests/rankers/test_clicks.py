@@ -7,7 +7,7 @@ from scipy import stats
 
 from duels.engine import compiling
 from duels.errors import InvalidInput, UnknownName
-from duels.ranking.clicks import PRESETS, cascade, click_model, draw_clicks, position_based
+from duels.rankers.clicks import PRESETS, cascade, click_model, draw_clicks, position_based
 
 
 def frequencies(model, grades, draws, seed=0):

@@ -346,7 +346,7 @@ def _find_method(name: str | Method, credit: str) -> Method:
         raise UnknownName("interleaving method", kind, DEFAULTS)
     if kind == "probabilistic":
         given = {"credit": credit} | given
-    values = specs.fill(kind, given, DEFAULTS[kind], "duels.ranking.interleave")
+    values = specs.fill(kind, given, DEFAULTS[kind], "duels.rankers.interleave")
     spec = specs.join(kind, values, DEFAULTS[kind])
     if kind == "team-draft":
         return Method(spec, arrange_team_draft, judge_by_worth, 3.0)

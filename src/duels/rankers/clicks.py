@@ -149,14 +149,14 @@ def click_model(model: str | ClickModel, grades: int = 2) -> ClickModel:
             f"{model!r} is not a click model: expected a name such as 'navigational', or cascade(click, stop)"
         )
     if model not in (*PRESETS, POSITION):
-        raise UnknownName("click model", model, (*PRESETS, POSITION), "duels.ranking.clicks")
+        raise UnknownName("click model", model, (*PRESETS, POSITION), "duels.rankers.clicks")
     fitting = max(grades, 2)
     if model == POSITION:
         return _make_looking_down(fitting)
     if fitting not in PRESETS[model]:
         raise InvalidInput(
             f"click model {model!r} has tables for 2, 3 and 5 grades, but the documents have {grades}: "
-            "pass duels.ranking.clicks.cascade(click, stop) with your own"
+            "pass duels.rankers.clicks.cascade(click, stop) with your own"
         )
     return cascade(*PRESETS[model][fitting], name=model)
 

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from duels.errors import InvalidInput
-from duels.ranking.rankers import feature_rankers
-from duels.ranking.trec import load_runs
+from duels.rankers.rankers import feature_rankers
+from duels.rankers.trec import load_runs
 
 BM25 = """\
 q1 Q0 a 1 9.5 bm25

@@ -13,13 +13,13 @@ from duels.study.create import create_study
 from duels.study.stats import forecast as module
 from duels.study.stats import verdict as verdicts
 from duels.study.stats.evidence import evidence, log_closeness
-from duels.study.stats.forecast import SPREADS, draw_strengths, standing
+from duels.study.stats.forecast import SPREADS, draw_strengths, make_forecast
 from duels.study.stats.tally import as_tally
 
 
 def stand(wins, ties=None, confidence=0.95, margin=0.0, **more):
     tally = as_tally([f"arm {k}" for k in range(len(wins))], wins, ties)
-    return standing(tally, confidence=confidence, margin=margin, **more)
+    return make_forecast(tally, confidence=confidence, margin=margin, **more)
 
 
 def exact_chance(won, lost):
@@ -159,7 +159,7 @@ def test_nothing_is_forecast_that_cannot_be_asked():
 
     def about_new_items(items, left=None, wins=((0, 30), (20, 0))):
         tally = as_tally(["a", "b"], wins, items=items, about="new-items")
-        return standing(tally, confidence=0.95, margin=0.0, left=left)
+        return make_forecast(tally, confidence=0.95, margin=0.0, left=left)
 
     for items, reason in ((50, "No question can be asked now."), (60, "No verdict is in sight.")):
         found = about_new_items(items)
@@ -170,30 +170,30 @@ def test_nothing_is_forecast_that_cannot_be_asked():
     assert enough.answers_90 is None or enough.answers_90 <= 950
     assert about_new_items(1000, np.zeros((2, 2))).reason == "No question can be asked now."
     retired = as_tally(["a", "b"], [[0, 30], [20, 0]], active=[True, False])
-    assert standing(retired, confidence=0.95, margin=0.0).reason == "No question can be asked now."
+    assert make_forecast(retired, confidence=0.95, margin=0.0).reason == "No question can be asked now."
 
 
 def test_a_study_forecasts_only_what_it_asks(tmp_path):
     study = create_study([*"abc"], storage=f"sqlite:///{tmp_path}/duels.db")
     study.import_votes([("a", "b", "left"), ("a", "c", "left"), ("b", "c", "left")] * 9)
     study.import_votes([("a", "b", "right"), ("a", "c", "right"), ("b", "c", "right")] * 4)
-    found = study.standing()
+    found = study.forecast()
     assert found.answers_median > 0
     study.retire()
-    assert (study.standing().answers_median, study.standing().reason) == (None, "No question can be asked now.")
+    assert (study.forecast().answers_median, study.forecast().reason) == (None, "No question can be asked now.")
     assert study.verdict().answers_to_go is None
-    assert "likely needed" not in str(study.verdict()) + str(study.standing())
+    assert "likely needed" not in str(study.verdict()) + str(study.forecast())
 
 
 def test_headline_verdict_page_and_standing_say_the_same_number(tmp_path):
     study = create_study([*"abc"], storage=f"sqlite:///{tmp_path}/duels.db")
     study.import_votes([("a", "b", "left"), ("a", "c", "left"), ("b", "c", "left")] * 9)
     study.import_votes([("a", "b", "right"), ("a", "c", "right"), ("b", "c", "right")] * 4)
-    answers, shown = study.standing().answers_median, glance(study)
+    answers, shown = study.forecast().answers_median, glance(study)
     rounded = f"{float(f'{answers:.2g}'):,.0f}"
     assert study.verdict().answers_to_go == study.verdict().as_dict()["answers_to_go"] == answers > 0
     assert f"About {rounded} more answers are likely needed." in str(study.verdict())
-    assert f"About {rounded} more answers are likely needed, and fewer than" in str(study.standing())
+    assert f"About {rounded} more answers are likely needed, and fewer than" in str(study.forecast())
     assert re.fullmatch(f"Not yet: a leads .*, about {rounded} answers to go", shown["verdict"]["headline"])
     assert shown["next"]["answers"] == answers
 
@@ -201,8 +201,8 @@ def test_headline_verdict_page_and_standing_say_the_same_number(tmp_path):
 def test_a_verdict_forecasts_nothing_until_it_is_asked(monkeypatch):
     """After every answer a study looks at its verdict, which must not take long."""
     calls = []
-    forecast = verdicts.standing
-    monkeypatch.setattr(verdicts, "standing", lambda *counts, **more: calls.append(1) or forecast(*counts, **more))
+    forecast = verdicts.make_forecast
+    monkeypatch.setattr(verdicts, "make_forecast", lambda *counts, **more: calls.append(1) or forecast(*counts, **more))
     found = verdicts.verdict(as_tally([*"ab"], [[0, 14], [6, 0]]))
     assert (found.kind, found.leader, found.open_pairs) == ("not yet", "a", (("a", "b"),))
     assert found == verdicts.verdict(as_tally([*"ab"], [[0, 14], [6, 0]]))
@@ -217,7 +217,7 @@ def test_a_verdict_forecasts_nothing_until_it_is_asked(monkeypatch):
 
 def on_items(items, wins, ties=None, margin=0.0):
     tally = as_tally([*"abcdefg"[: len(wins)]], wins, ties, items=items, about="these-answers")
-    return standing(tally, confidence=0.95, margin=margin)
+    return make_forecast(tally, confidence=0.95, margin=margin)
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.05])
@@ -281,11 +281,11 @@ def test_durations_in_words(hours, said):
 
 def test_a_study_knows_its_rate(tmp_path):
     study = create_study([*"abc"], storage=f"sqlite:///{tmp_path}/duels.db")
-    assert study.standing().answers_an_hour is None
+    assert study.forecast().answers_an_hour is None
     for _ in range(40):
         duel = study.ask(allow_self=False)
         study.tell(duel, min(duel.left, duel.right))
-    found = study.standing()
+    found = study.forecast()
     assert found.chances[0].arm == "a"
     assert found.answers_an_hour > 1000
     assert found.hours_median == pytest.approx(found.answers_median / found.answers_an_hour)
@@ -410,7 +410,7 @@ def test_an_arm_that_has_not_beaten_a_retired_one_needs_more():
 def test_the_forecasts_that_are_compared_are_those_of_standing():
     for looks, _, _ in list(played(*CLEAR["3 arms, 70 %, after 60"], range(5), 7)):
         tally = as_tally([*"abc"], looks.wins.astype(int))
-        said = standing(tally, confidence=0.95, margin=0.0, known=False)
+        said = make_forecast(tally, confidence=0.95, margin=0.0, known=False)
         assert forecast(tally) == (said.answers_median, said.answers_90, True)
 
 
@@ -427,6 +427,6 @@ def test_a_live_study_forecasts_what_it_needs():
 def test_more_answers_than_are_looked_at_is_not_a_number():
     """A million million answers may be needed here; the largest number that is looked at must not be printed."""
     wins = np.array([[0, 5_000_000], [4_999_900, 0]])
-    found = standing(as_tally(["a", "b"], wins), confidence=0.95, margin=0.0)
+    found = make_forecast(as_tally(["a", "b"], wins), confidence=0.95, margin=0.0)
     assert (found.answers_median, found.answers_90) == (None, None)
     assert "No verdict is in sight." in str(found)

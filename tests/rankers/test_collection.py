@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from duels.errors import InvalidInput, UnknownName
 from duels.files import cache_folder
-from duels.ranking import cache, collection, letor
-from duels.ranking.collection import Collection
-from duels.ranking.collection import load as load_collection
-from duels.ranking.collection import save as save_collection
-from duels.ranking.letor import POWERS, scan
+from duels.rankers import cache, collection, letor
+from duels.rankers.collection import Collection
+from duels.rankers.collection import load as load_collection
+from duels.rankers.collection import save as save_collection
+from duels.rankers.letor import POWERS, scan
 
 SMALL = """\
 2 qid:WT04-1 1:0.5 2:0 3:1e-3 #docid = G00-1
