@@ -16,8 +16,8 @@ from server.conftest import Live
 from voter_paths import as_rows, voter_log
 
 import duels
-from duels.client import PAUSES, Again, Change, Client, NotFound, RemoteStudy, RemoteTuningStudy, connect, connection
-from duels.errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName
+from duels.client import PAUSES, Again, Change, Client, RemoteStudy, RemoteTuningStudy, connect, connection
+from duels.errors import Conflict, DuelsError, InvalidInput, NotFound, StorageError, UnknownName
 from duels.server.keys import make_key
 from duels.storage.storage import open_storage
 from duels.study import Impression
@@ -246,7 +246,9 @@ def test_errors_are_those_of_a_study(client, server, pair):
             remote.verdict(confidence)
     with pytest.raises(UnknownName) as missing:
         client.load_study(remote.name + "x")
-    assert type(missing.value) is NotFound
+    assert type(missing.value) is UnknownName
+    with pytest.raises(duels.errors.NotFound, match="unknown study"):
+        client.load_study(remote.name + "x")
     with pytest.raises(UnknownName) as known:
         duels.load_study(remote.name + "x", server.storage)
     assert str(missing.value) == str(known.value)

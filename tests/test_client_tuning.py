@@ -6,9 +6,9 @@ import pytest
 from server.conftest import Live
 
 import duels
-from duels.client import NotFound, RemoteTuningStudy, connect
+from duels.client import RemoteTuningStudy, connect
 from duels.continuous import Best, TuningDuel
-from duels.errors import Conflict, InvalidInput, UnknownName
+from duels.errors import Conflict, InvalidInput, NotFound, UnknownName
 from duels.server.keys import make_key
 from duels.storage.storage import open_storage
 from duels.study.items import scripts_allowed

@@ -1,6 +1,6 @@
 """What error messages quote."""
 
-from duels.errors import format_count, hundredths, percent, shorten
+from duels.errors import InvalidInput, NotFound, UnknownName, format_count, hundredths, percent, shorten
 
 
 def test_a_value_that_is_cut_says_so():
@@ -23,3 +23,11 @@ def test_shares_are_rounded_by_one_rule():
             assert abs(percent(won / n) - 100 * won / n) <= 0.5 + 1e-9
     assert [hundredths(share) for share in (0.625, 0.375, 1.37, -0.1)] == ["0.63", "0.37", "1.37", "-0.10"]
     assert hundredths(float("inf")) == "inf"
+
+
+def test_an_unknown_name_is_not_found():
+    error = UnknownName("study", "cake", ["cakes"])
+    assert isinstance(error, NotFound)
+    assert isinstance(error, InvalidInput)
+    there = UnknownName.from_message(str(error))
+    assert (str(there), type(there)) == (str(error), UnknownName)

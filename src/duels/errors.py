@@ -17,8 +17,12 @@ class InvalidInput(DuelsError, ValueError):
     """An argument cannot be used: a matrix, a parameter, the contents of a file."""
 
 
-class UnknownName(InvalidInput):
-    """A policy, problem, parameter or arm that does not exist.
+class NotFound(DuelsError, LookupError):
+    """The requested object does not exist, or no longer exists."""
+
+
+class UnknownName(InvalidInput, NotFound):
+    """A policy, problem, parameter, study or arm that does not exist.
 
     Args:
         kind: What the name should name, such as `"policy"`; also kept as an attribute.
@@ -34,6 +38,13 @@ class UnknownName(InvalidInput):
         hint = f"Did you mean {close[0]!r}?" if close else f"Known: {_shorten(known)}."
         super().__init__(f"unknown {kind} {name!r}. {hint}" + (f" See: {see}" if see else ""))
 
+    @classmethod
+    def from_message(cls, message: str) -> "UnknownName":
+        """Return the error with a message of a server, which has the names in it."""
+        error = cls("name", "", ())
+        error.args = (message,)
+        return error
+
 
 class NoCondorcetWinner(DuelsError):
     """No arm of the matrix beats every other arm, so Condorcet regret is not defined."""
@@ -45,10 +56,6 @@ class PolicyError(DuelsError):
 
 class CompileError(PolicyError, InvalidInput):
     """A policy's kernel cannot be compiled; numba's error is the cause."""
-
-
-class NotFound(DuelsError, LookupError):
-    """The requested object does not exist, or no longer exists."""
 
 
 class Conflict(InvalidInput):

@@ -199,8 +199,8 @@ def run(template, tmp_path, monkeypatch):
 
     places = ("experiments.race", "paper.reproduction", "paper.report")
     race, reproduce, report = (importlib.import_module(f"duels.{place}") for place in places)
-    kept, run_check = race.race, testing.run_check
-    monkeypatch.setattr(race, "race", race_once)
+    kept, run_check = race.run_race, testing.run_check
+    monkeypatch.setattr(race, "run_race", race_once)
     monkeypatch.setattr(reproduce, "reproduce", claims)
     monkeypatch.setattr(report, "write_report", lambda path, *of: path)  # its figures take seconds
     monkeypatch.setattr(testing, "run_check", check_once)

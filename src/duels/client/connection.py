@@ -5,7 +5,7 @@ Nothing must count twice, so a failed request is repeated only if that is safe, 
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
 from time import sleep
 from types import TracebackType
@@ -50,16 +50,8 @@ class Change(NamedTuple):
     retired: bool
 
 
-class NotFound(UnknownName):
-    """The server has no such study, arm, duel or list. Local studies raise `UnknownName`, of which this is a kind."""
-
-    def __init__(self, message: str) -> None:
-        super(UnknownName, self).__init__(message)
-        self.kind = "name"
-
-
-KINDS: dict[str, type[DuelsError]] = {"conflict": Conflict, "not_found": NotFound, "storage": StorageError}
-KINDS |= {"too_many": DuelsError, "internal": DuelsError, "damaged": DamagedStudy}
+KINDS: dict[str, Callable[[str], DuelsError]] = {"conflict": Conflict, "not_found": UnknownName.from_message}
+KINDS |= {"storage": StorageError, "too_many": DuelsError, "internal": DuelsError, "damaged": DamagedStudy}
 ADVICE = {
     "unauthorized": ". In Python: duels.connect(url, token); make one with `duels token create NAME`",
     "forbidden": ". Make one with `duels token create NAME --kind admin`",

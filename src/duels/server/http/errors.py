@@ -134,8 +134,8 @@ def invalid_body(error: ValidationError) -> RequestValidationError:
 def _status_of(error: DuelsError) -> int:
     if isinstance(error, Refused):
         return error.status
-    if isinstance(error, UnknownName) and error.kind in NAMES_IN_URLS:
-        return 404
+    if isinstance(error, UnknownName):
+        return 404 if error.kind in NAMES_IN_URLS else 400
     return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
 
 
