@@ -7,7 +7,7 @@ import re
 import altair as alt
 import polars as pl
 import pytest
-from chart_reader import pixels, spec_of, svg_of, symbols, texts
+from chart_reader import pixels, spec_of, svg_of, texts
 
 from duels import policies
 from duels.continuous import policies as continuous
@@ -185,56 +185,9 @@ def test_columns_of_a_legend():
 LATE_TIMES = [*range(100, 1000, 10), *range(1000, 10_001, 100)]
 
 
-def two_lines(names, key, marked=True):
-    rows = pl.DataFrame(
-        {
-            "t": [1, 10] * 2,
-            "y": [1.0, 2.0, 3.0, 4.0],
-            "policy": [names[0]] * 2 + [names[1]] * 2,
-            "marked": [False] * 2 + [marked] * 2,
-        }
-    )
-    x, y = alt.X("t:Q", **charts.log_axis("t")), alt.Y("y:Q")
-    return alt.layer(*legends.lines(rows, x, y, key, "policy"), key.layer())
-
-
-def test_a_legend_shows_color_and_mark():
-    names = ["rucb", "btm"]
-    key = legends.key_of(names, ["btm"])
-    entries = symbols(svg_of(two_lines(names, key)))
-    assert [(label, stroke) for label, stroke, _ in entries] == [("rucb", charts.VERMILION), ("btm", charts.GREEN)]
-    assert entries[0][2].count("M") == 5  # full: the line before and after the circle, and three circles
-    assert entries[0][2].startswith("M-12,0L-4.08,0M4.08,0L12,0M")  # 24 pixels; the circle's radius is 0.34 · 12
-    assert entries[1][2].count("M") == 3  # the line before and after the square, and the square
-    assert entries[1][2].count("Z") == 1
-
-
-def test_panels_share_one_legend():
-    names = ["rucb", "btm"]
-    key = legends.key_of(names, names, ["#111111", "#222222"])
-    panels = {heading: two_lines(names, key) for heading in ("left", "right")}
-    svg = svg_of(charts.side_by_side(panels.items()))
-    assert [(label, stroke) for label, stroke, _ in symbols(svg)] == [("rucb", "#111111"), ("btm", "#222222")]
-    assert {"left", "right"} <= set(texts(svg))
-
-
 def test_a_single_panel_is_left_alone():
     panel = line()
     assert charts.side_by_side([("only", panel)]) is panel
-
-
-def test_marks_are_a_layer_of_their_own():
-    names = ["rucb", "btm"]
-    drawn = spec_of(two_lines(names, legends.key_of(names, ["btm"])))["layer"]
-    assert [layer["mark"]["type"] for layer in drawn] == ["line", "point", "point", "point"]  # the last is the legend
-    assert [row["t"] for row in drawn[0]["data"]["values"]] == [1, 10, 1, 10]
-    full, hollow = (layer["data"]["values"] for layer in drawn[1:3])
-    assert [(row["policy"], row["mark"], row["ink"]) for row in full] == [("rucb", "circle", charts.VERMILION)] * 2
-    assert [(row["policy"], row["mark"]) for row in hollow] == [("btm", "square")] * 2
-    assert drawn[2]["mark"]["fill"] == "white"
-    plain = spec_of(two_lines(names, legends.key_of(names), marked=False))["layer"]
-    assert [layer["mark"]["type"] for layer in plain] == ["line", "point", "point"]
-    assert {row["policy"] for row in plain[1]["data"]["values"]} == {"rucb", "btm"}
 
 
 def test_marks_of_two_lines_stand_apart():
@@ -270,16 +223,6 @@ def square(arms):
     names = [f"arm {k}" for k in range(arms)]
     rows = [(i, j, 0.5 + 0.1 * ((i < j) - (i > j))) for i in names for j in names]
     return names, pl.DataFrame(rows, schema=["row", "column", "p"], orient="row")
-
-
-def test_a_heat_map_as_drawn():
-    names, rows = square(3)
-    svg = svg_of(charts.heat_map(rows, names, "p", charts.probabilities("p", 0.1, ["p"]), "arm 1"))
-    for text, times in {"arm 0": 2, "arm 1": 2, "arm 2": 2, "0.50": 4, "0.60": 4, "0.40": 4}.items():
-        assert texts(svg).count(text) == times  # names at two sides; three cells each, and the legend
-    inks = re.findall(r'fill="(white|black)"[^>]*>0\.(\d\d)</text>', svg)
-    assert {ink for ink, number in inks if number == "50"} == {"black"}
-    assert {ink for ink, number in inks if number in ("40", "60")} == {"white"}
 
 
 @pytest.mark.parametrize(("arms", "numbered"), [(43, True), (60, False)])

@@ -44,7 +44,8 @@ def test_regret_of_one_horizon_by_hand():
     assert line_of(chart, "regret_max", "btm") == {1: 0.5, 10: 2.0, 100: 30.0}
     assert drawn(chart, "regret", "point") == []  # a line over checkpoints has full marks only, to be told apart by
     assert line_of(chart, "regret", "rucb", "full") == {10: 2.0, 100: 6.0}
-    assert {row["mark"] for row in drawn(chart, "regret", "full")} == {"circle", "square"}
+    marks = {(row["policy"], row["mark"], row["ink"]) for row in drawn(chart, "regret", "full")}
+    assert marks == {("rucb", "circle", charts.VERMILION), ("btm", "square", charts.GREEN)}
     assert domain(chart, "x") == [1, 100]
     low, high = domain(chart, "y")
     assert 0.4 < low < 0.5
@@ -58,6 +59,8 @@ def test_the_mean_is_solid_and_the_extremes_are_dotted():
     assert dashes == {"regret": None, "regret_min": list(DOTTED), "regret_max": list(DOTTED)}
     entries = legend(chart)
     assert [label for label, _, _ in entries] == ["RUCB", "Beat the Mean", "best and worst run"]
+    assert [color for _, color, _ in entries[:2]] == [charts.VERMILION, charts.GREEN]
+    assert entries[0][2].startswith("M-12,0L-4.08,0M4.08,0L12,0M")  # 24 pixels; the circle's radius is 0.34 · 12
     assert [path.count("M") for _, _, path in entries[:2]] == [5, 5]  # lines with full marks
     assert entries[2][2].count("M") == 6  # dots of 1.5 pixels every 4 on 24
 

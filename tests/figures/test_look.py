@@ -345,14 +345,19 @@ def test_every_entry_of_a_legend_has_another_name():
     assert "open" not in shown
 
 
-@pytest.mark.parametrize("colors", [["#FFFFFF", "#999999", "#000000"], ["black", "gray", "white"]])
-def test_numbers_on_other_colors_are_readable(colors):
-    svg = svg_of(figures.preferences("cyclic-4", colors=colors))
+@pytest.mark.parametrize(
+    ("colors", "high", "low"),
+    [
+        (None, "white", "white"),
+        (["#FFFFFF", "#999999", "#000000"], "white", "black"),
+        (["black", "gray", "white"], "black", "white"),
+    ],
+)
+def test_numbers_are_readable_on_every_color(colors, high, low):
+    svg = svg_of(figures.preferences("cyclic-4", **({"colors": colors} if colors else {})))
     # In cyclic-4 the largest and the smallest probability are 0.9 and 0.1, with the last and the first color.
-    inks = {text: ink for ink, text in re.findall(r'<text[^>]*fill="(\w+)"[^>]*>(0\.[19]0)</text>', svg)}
-    assert inks == (
-        {"0.90": "white", "0.10": "black"} if colors[0] == "#FFFFFF" else {"0.90": "black", "0.10": "white"}
-    )
+    inks = {text: ink for ink, text in re.findall(r'<text[^>]*fill="(\w+)"[^>]*>(0\.[159]0)</text>', svg)}
+    assert inks == {"0.90": high, "0.10": low, "0.50": "black"}
 
 
 def test_names_of_arms():
