@@ -327,7 +327,7 @@ def test_describe_prints_what_is_known_before_it_computes_more(monkeypatch, caps
 
 def test_subsets_of_many_arms_are_sampled(monkeypatch):
     matrix = load_problem("random-condorcet:arms=501")
-    monkeypatch.setattr("duels.preference.ordered_subsets_by_size", None)
+    monkeypatch.setattr("duels.preference.count_ordered_subsets_by_size", None)
     monkeypatch.setattr("duels.preference.count_ordered_subsets", None)
     found = matrix.total_order_probability(3, samples=10_000)
     expected = 1 - matrix.three_cycles / math.comb(501, 3)

@@ -17,7 +17,7 @@ SPACE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 START = """
 import os, sys, time
 import duels
-from duels.continuous import tuning
+from duels.continuous.tuning import study as tuning
 from duels.storage.storage import Storage
 """
 ASKS_AND_TELLS = (  # in two processes

@@ -95,7 +95,7 @@ def test_the_claims_are_judged_over_further_draws(tiny, without_figures, pool, t
     assert kinds["16 arms"]["savage"]["ratio"] == pytest.approx((ratios[5] + ratios[6]) / 2)
     assert claims["regret-btm"].numbers["problems"]["16 arms"]["btm"]["ratio"] > 0
     # The report of the finished folder judges by the same draws.
-    again = module.reported(tmp_path / "results", done.results, done.matrices)
+    again = module.find_report_options(tmp_path / "results", done.results, done.matrices)
     assert again["claims"] == done.claims
     assert again["facts"]["Draws of 16 arms"].startswith("12 draws")
 

@@ -1,6 +1,5 @@
 """Agreement of judges: by hand, and against a literal transcription of Cohen's κ with every question in both orders."""
 
-import doctest
 from collections import Counter
 from itertools import combinations
 
@@ -9,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duels.study.voters import agreement as module
 from duels.study.voters.agreement import Agreement, compare_judges
 
 
@@ -109,8 +107,3 @@ def test_judges_who_toss_coins_have_a_kappa_near_zero():
     assert abs(found.kappa) < 5 * 0.0158
     same = np.where(chance.random(4000)[:, None] < 0.5, choices[:, :1], choices)  # half of the answers copied
     assert compare_judges(asked(*same.tolist()))[0].kappa == pytest.approx(0.5, abs=5 * 0.0158)
-
-
-def test_the_example():
-    assert doctest.testmod(module).failed == 0
-    assert doctest.testmod(module).attempted == 5

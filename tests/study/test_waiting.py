@@ -102,7 +102,7 @@ def test_a_snapshot_is_written_while_others_go_on(url, threads, monkeypatch):
     packed = past(10)
     study.import_votes(packed[:2])
     study.storage._background.submit(lambda: None).result(60)
-    monkeypatch.setattr("duels.study.state.live.packed_arrays", slow)
+    monkeypatch.setattr("duels.study.state.live.pack_arrays", slow)
     study.storage.write(base.Write(lambda connection: study.storage.after_commit(study._save)))
     assert slow.begun.wait(SOON)
     try:

@@ -126,10 +126,6 @@ def serve() -> None:
         out.flush()
 
 
-if __name__ == "__main__":
-    serve()
-
-
 MOST_DUELS = 10_000
 SPREAD_POINTS, OWN_POINTS = 14, 10  # 2^n Sobol' points give the standard deviation of a named function, and of yours
 FEW = 300  # duels: so many are played sooner than processes start
@@ -472,3 +468,7 @@ def _identity(world: World, policy: Policy, duels: int, runs: int, seed: int, ti
         "checkpoints": times,
         "tasks": runs,
     }
+
+
+if __name__ == "__main__":
+    serve()

@@ -243,7 +243,7 @@ def renumber(values: Ints) -> Ints:
     """Return the number of each value among the different ones, from 0; the values are numbers from 0.
 
     Example:
-        >>> renumbered(np.array([4, 0, 4, 2])).tolist()
+        >>> renumber(np.array([4, 0, 4, 2])).tolist()
         [2, 0, 2, 1]
     """
     if _are_sparse(values):
@@ -526,7 +526,7 @@ def measure_agreement(
 
     Example:
         >>> votes = [("cat", "dog", "left", "ann"), ("dog", "cat", "right", "bob"), ("cat", "fox", "tie", "ann")]
-        >>> print(duels.measure_agreement(votes).pairs[0])
+        >>> print(measure_agreement(votes).pairs[0])
         ann and bob agree on 100% of 1 question (50% by chance, κ = 1.00; few questions, so a rough figure)
     """
     if getattr(getattr(votes, "row", None), "is_tuning", False):
