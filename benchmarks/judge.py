@@ -159,7 +159,7 @@ def studies(name: str, orders: Any) -> list[Found]:
         )
         right = result.winner == judge.winner and result.ended == "verdict"
         found.append(Found(result.calls, right, alarm_of(result.study)))
-        result.study.storage.close()
+        result.study._log.storage.close()
     return found
 
 

@@ -1046,7 +1046,7 @@ def run_shared(items: int, slow: float, rng: Any, at_once: int = 8) -> Found:
             now, who, ballot = waiting.pop(0)
             if ballot is None:
                 try:
-                    ballot = study.storage.write(link_voting.asking(study, None, who))
+                    ballot = study._log.storage.write(link_voting.asking(study, None, who))
                 except NothingToAsk:
                     if any(one is not None for *_, one in waiting):
                         waiting.append((now + SHARED_AFTER / 4, who, None))
@@ -1056,7 +1056,7 @@ def run_shared(items: int, slow: float, rng: Any, at_once: int = 8) -> Found:
                     waiting.append((now + takes, who, (ballot, prefers)))
                 continue
             (asked, prefers), answers = ballot, answers + 1
-            study.storage.write(link_voting.telling(study, who, asked.duel.id, "ab"[asked.duel.left != prefers]))
+            study._log.storage.write(link_voting.telling(study, who, asked.duel.id, "ab"[asked.duel.left != prefers]))
             waiting.append((now, f"{seed} {at_once + answers}", None))
             wins = study.tally().wins
             if any(is_sure(before, wins[i, 1 - i], wins[1 - i, i], 0.0) for i in (0, 1)):

@@ -84,8 +84,8 @@ def against_optuna(folder, study, rounds=10):
 
 def grow(study, upto, arms=64, voters=0, items=0):
     """Append asks and tells until there are so many duels, past the policy; perhaps by many voters about many items."""
-    store, history = study.storage, History(study.row)
-    history.apply(store.read_events(store.connection(), study.id, 0))
+    store, history = study._log.storage, History(study._log.row)
+    history.apply(store.read_events(store.connection(), study._log.id, 0))
     rows = []
     for k in range(len(history.left), upto):
         left, right = k % arms, (k * 7 + 1 + k // arms) % arms
@@ -100,7 +100,7 @@ def grow(study, upto, arms=64, voters=0, items=0):
         said = "left" if left < right else "right"
         tell = next_event(history, "tell", 1e9 + k, duel=k, attempt=0, answer=said, **more)
         history.seq, history.digest = tell.seq, tell.digest
-        rows += [(study.id, *ask), (study.id, *tell)]
+        rows += [(study._log.id, *ask), (study._log.id, *tell)]
     store.connection().exec_driver_sql("BEGIN")
     for start in range(0, len(rows), 100_000):
         store.connection().exec_driver_sql(store._insert, rows[start : start + 100_000])
@@ -116,9 +116,9 @@ def million(folder, count=500_000):
     def loaded():
         started = time.perf_counter()
         again = duels.load_study("million", Storage(url))
-        again.prepare()
+        again._log.prepare()
         again.verdict()
-        return time.perf_counter() - started, again.history()
+        return time.perf_counter() - started, again._log.history()
 
     grow(study, count - count // 25)
     live.SNAPSHOT_EVERY = 1
@@ -126,7 +126,7 @@ def million(folder, count=500_000):
     grow(study, count)
     quick, history = min((loaded() for _ in range(3)), key=lambda one: one[0])
     assert (history.seq, history.snapshot_seq > 0.95 * history.seq) == (2 * count + 1, True)
-    study.storage.connection().exec_driver_sql("DELETE FROM snapshots")
+    study._log.storage.connection().exec_driver_sql("DELETE FROM snapshots")
     full = min(loaded()[0] for _ in range(2))
     return full, quick
 

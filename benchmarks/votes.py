@@ -92,7 +92,7 @@ def imports():
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/duels.db"
         other = duels.create_study(["a", "b", "c"], "other", url)
-        other.prepare()
+        other._log.prepare()
         for suffix in ("parquet", "csv"):
             path = Path(folder) / f"votes.{suffix}"
             some_votes(path)

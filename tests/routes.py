@@ -59,9 +59,9 @@ class Place:
         self.study = create_study(ARMS, name, storage)
         self.tuning = create_tuning({"x": (0.0, 1.0)}, f"{name} tuned", storage)
         self.admin, self.admin_token = make_key(storage, "admin", "boss")
-        self.link, self.link_secret = make_key(storage, "vote", study_id=self.study.id, settings={"votes": 5})
+        self.link, self.link_secret = make_key(storage, "vote", study_id=self.study._log.id, settings={"votes": 5})
         self.token, _ = make_key(storage, "api", "spare")
-        invited, _ = make_key(storage, "vote", study_id=self.study.id, settings={"votes": 5, "invited": True})
+        invited, _ = make_key(storage, "vote", study_id=self.study._log.id, settings={"votes": 5, "invited": True})
         self.invited = invited.id
         storage.write(Write(lambda connection: invite(connection, self.study, "Ursula", invited.id)))
         self.study.tell(self.study.ask(voter="ann"), "left", voter="ann")
@@ -73,7 +73,7 @@ class Place:
         link = str(self.invited) if "/invitations/" in path else link
         values = {"study": self.study.name, "arm": "bm25", "duel": 0, "side": "a", "link": link, "token": self.token.id}
         values |= {"ticket": "ticket", "digest": "x", "name": "ui.js", "number": 1, "place": 0}
-        values |= {"number_of_study": self.study.id, "results": "made-up"}
+        values |= {"number_of_study": self.study._log.id, "results": "made-up"}
         values |= {"study": self.tuning.name} if path in TUNING else {}
         return re.sub(r"\{(\w+)(:\w+)?\}", lambda found: str(values[found[1]]), path)
 

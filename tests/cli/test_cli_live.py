@@ -15,6 +15,7 @@ from duels.errors import InvalidInput, StorageError
 from duels.storage.database_errors import quote_url, without_password
 from duels.storage.storage import Storage
 from duels.study import create
+from duels.study.arm_log import ArmLog
 from duels.study.duels import duel_number
 from duels.study.stats.forecast import TOO_EARLY
 from duels.study.study import Study
@@ -203,7 +204,7 @@ def test_arms_from_a_file_and_options(tmp_path):
     assert said == "study 'logo': 3 arms, policy savage. Next: duels ask logo\n"
     study = loaded(tmp_path)
     assert study.arms == ["fox", "step by step", "größer"]
-    assert (study._row.horizon, study._row.seed, study._row.lease) == (10_000, 7, 30.0)
+    assert (study._log.row.horizon, study._log.row.seed, study._log.row.lease) == (10_000, 7, 30.0)
     assert "arms.csv cannot be read" in refusal("create-study", "x", "--arms-file", "arms.csv", cwd=tmp_path)
 
 
@@ -420,7 +421,7 @@ def test_import_refuses_votes_that_are_there(tmp_path):
         assert (
             output("import", "logo", "-", cwd=tmp_path, stdin=f"{head}{row}\n") == "1 vote was imported into 'logo'\n"
         )
-        loaded(tmp_path).undo(len(loaded(tmp_path).history().left) - 1)
+        loaded(tmp_path).undo(len(loaded(tmp_path)._log.history().left) - 1)
     assert len(loaded(tmp_path).votes()) == 3
 
 
@@ -533,7 +534,7 @@ def test_import_with_a_horizon(tmp_path):
     assert "horizon" in refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
     assert "horizon is 'few'" in refusal(*what, "--horizon", "few", cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
     output(*what, "--horizon", "1e4", cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
-    assert (loaded(tmp_path).policy, loaded(tmp_path)._row.horizon) == ("savage", 10_000)
+    assert (loaded(tmp_path).policy, loaded(tmp_path)._log.row.horizon) == ("savage", 10_000)
 
 
 def full(study, votes):
@@ -543,7 +544,7 @@ def full(study, votes):
 def test_import_that_fails_begins_no_study(tmp_path, monkeypatch):
     what = ["import", "logo", "-", "--create"]
     with monkeypatch.context() as broken:
-        broken.setattr(Study, "import_packed", full)
+        broken.setattr(ArmLog, "import_packed", full)
         assert refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n") == "the disk is full"
         assert output("studies", "-f", "json", cwd=tmp_path) == "[]\n"
         broken.setattr(create, "delete_study", full)

@@ -121,7 +121,7 @@ def test_a_study_keeps_its_template():
     study.set_template("<p>{{ gap }}</p>", scripts=True)
     with pytest.raises(InvalidInput, match="unknown parameter"):
         study.set_template("<p>{{ size }}</p>", scripts=False)
-    again = duels.load_tuning("page", study.storage)
+    again = duels.load_tuning("page", study._log.storage)
     assert (again.template, again.render({"gap": 5})) == ("<p>{{ gap }}</p>", "<p>5</p>")
     with pytest.raises(InvalidInput, match="gap is 50"):
         study.render({"gap": 50})

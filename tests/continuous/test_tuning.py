@@ -6,6 +6,7 @@ import math
 import sqlite3
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,7 @@ import duels
 from duels.continuous import History, Memory, load_policy
 from duels.continuous.policies import ASKING, Policy, generator
 from duels.continuous.tuning import choose
-from duels.continuous.tuning import study as live
+from duels.continuous.tuning import log as live
 from duels.continuous.tuning.choose import FIRST, MOST, NEAR, STEP, choose_modeled, code
 from duels.continuous.tuning.create import load_any
 from duels.continuous.tuning.result import HALF, distances, summarize_tuning
@@ -62,9 +63,9 @@ def question_by_hand(study, rows, number):
     That is the best setting and the one of all candidates that it most likely beats.
     """
     chooser, history = load_policy(study.policy), History.of(study.space, rows)
-    now = chooser.situation(study.space, history, generator(study.row.seed, ASKING, number), Memory())
+    now = chooser.situation(study.space, history, generator(study._log.row.seed, ASKING, number), Memory())
     if chooser.name != "eubo" or len(rows) < study.initial or len(rows) % 4 or now.is_found:
-        return chooser.ask(study.space, rows, seed=study.row.seed, number=number)
+        return chooser.ask(study.space, rows, seed=study._log.row.seed, number=number)
     best, rivals = now.best, now.candidates
     mean, spread = now.model.differences_to(rivals, best)
     lost = expit(mean / np.sqrt(1 + np.pi / 8 * spread**2))
@@ -83,9 +84,9 @@ def asked_by_hand(study):
         if entry.kind == "ask":
             rows = [(*settings[duel], outcome) for duel, outcome in answered.items()]
             waiting = [*sorted(skipped), *opened]
-            rows += [(*settings[duel], None) for duel in waiting if time - times[duel] < study.row.lease]
+            rows += [(*settings[duel], None) for duel in waiting if time - times[duel] < study._log.row.lease]
             first, second = question_by_hand(study, rows, entry.duel)
-            swapped = generator(study.row.seed, 6, entry.duel).integers(2)
+            swapped = generator(study._log.row.seed, 6, entry.duel).integers(2)
             expected.append((second, first) if swapped else (first, second))
             settings[entry.duel] = entry.note["left"], entry.note["right"]
             opened[entry.duel] = times[entry.duel] = time
@@ -151,14 +152,14 @@ def test_a_study_that_is_reopened_at_every_step_asks_the_same(tmp_path, now):
     assert reopened(parts).best == whole.best
     assert reopened(parts).slices() == whole.slices()
     assert reopened(parts).events() == whole.events()
-    assert reopened(parts).history().notes == whole.history().notes
+    assert reopened(parts)._log.history().notes == whole._log.history().notes
 
 
 def test_sides_are_a_coin_s(url):
     """96 coins: more than 66 or fewer than 30 heads come with a probability of about 3 in 10,000."""
     study = duels.create_tuning(LINE, storage=url, policy="random")
     study.ask(96)
-    assert 30 <= sum(study.history().swapped) <= 66
+    assert 30 <= sum(study._log.history().swapped) <= 66
 
 
 def test_answers_are_those_of_any_study(url):
@@ -213,7 +214,7 @@ def test_of_many_open_duels_only_the_newest_are_known(url, monkeypatch):
         study.tell(duel, "left" if duel.left["x"] > duel.right["x"] else "right")
     asked = study.ask(8)
     seen.clear()
-    study._storage.write(study.asking(3))  # three in one write
+    study._log.write(partial(study._log.ask, n=3), last=True)  # three in one write
     first = seen[0]
     assert np.isnan(first.outcome).sum() == 5
     newest = [LINE.encode(duel.left) for duel in asked[-5:]]
@@ -228,17 +229,17 @@ def test_choices_are_made_for_all_who_wait(url, monkeypatch):
     study.tell(study.ask(), "left")
     rounds, chosen = [], live.choices
     monkeypatch.setattr(live, "choices", lambda *known: rounds.append(1) or chosen(*known))
-    write = study.asking()
+    write = study._log.make_write(study._log.ask, last=True)
     for _ in range(6):
-        with pytest.raises(NotReady), study.storage.lock:
-            write.operation(study.storage.connection())
-    study._choose(1)
+        with pytest.raises(NotReady), study._log.storage.lock:
+            write.operation(study._log.storage.connection())
+    study._log._choose(1)
     asked = [study.ask() for _ in range(6)]
-    assert (len(rounds), len(study._workspace.batch.choices)) == (1, 6)
+    assert (len(rounds), len(study._log._workspace.batch.choices)) == (1, 6)
     study.tell(asked[0], "right")
     monkeypatch.setattr(live, "FRESH", 0.0)
     study.ask()
-    assert (len(rounds), len(study._workspace.batch.choices)) == (2, 1)
+    assert (len(rounds), len(study._log._workspace.batch.choices)) == (2, 1)
     assert study.check() == 11
 
 
@@ -258,10 +259,10 @@ def test_who_skips_a_question_is_asked_another_one(url, now):
     for one, other in itertools.combinations(asked, 2):
         assert np.abs(one - other).max() >= NEAR
     assert study.answers == 6
-    skipped = choose.find_skipped(study.history(), now[0])
+    skipped = choose.find_skipped(study._log.history(), now[0])
     assert skipped == [6, 7, 8, 9]
     now[0] += 97.5
-    assert choose.find_skipped(study.history(), now[0]) == [8, 9]  # the others' lease has ended
+    assert choose.find_skipped(study._log.history(), now[0]) == [8, 9]  # the others' lease has ended
     study.ask()
     assert study.check() == 22
 
@@ -286,7 +287,7 @@ def test_nobody_waits_while_a_question_is_chosen(url, monkeypatch):
     ask = live.choices
 
     def slow(*arguments):
-        assert not study.storage.lock._is_owned()
+        assert not study._log.storage.lock._is_owned()
         choosing.set()
         assert go_on.wait(20)
         return ask(*arguments)
@@ -308,8 +309,8 @@ def test_nobody_waits_while_a_question_is_chosen(url, monkeypatch):
 def test_a_choice_is_made_again_if_somebody_else_has_asked(url, now):
     mine = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=4")
     answer_many(mine, 6)
-    mine._choose(4)
-    batch = mine._workspace.batch
+    mine._log._choose(4)
+    batch = mine._log._workspace.batch
     theirs = reopened(url).ask()
     assert (theirs.left, theirs.right) == batch.choices[0][1:3]  # the same log, the same choice
     assert mine.ask()[1:3] == batch.choices[1][1:3]  # it was made with the first one in mind
@@ -324,8 +325,8 @@ def test_a_choice_is_made_again_if_somebody_else_has_asked(url, now):
 
 def test_a_prepared_question_is_asked_at_once(url, monkeypatch):
     study = duels.create_tuning(SPACE, storage=url, policy="random")
-    study.prepare()
-    (ready,) = study._workspace.batch.choices
+    study._log.prepare()
+    (ready,) = study._log._workspace.batch.choices
     monkeypatch.setattr(live, "choices", None)  # calling it would raise
     assert study.ask()[:3] == ready[:3]
 
@@ -334,13 +335,13 @@ def test_a_stale_choice_is_not_asked(url, monkeypatch):
     study = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=4")
     answer_many(study, 6)
     open_one = study.ask()
-    study._choose(1)
+    study._log._choose(1)
     study.tell(open_one, "left")
-    with study.storage.lock:
-        study._ready(study.history(), 1)  # it is fresh
+    with study._log.storage.lock:
+        study._log._ready(study._log.history(), 1)  # it is fresh
         monkeypatch.setattr(live, "FRESH", 0.0)
         with pytest.raises(NotReady):
-            study._ready(study.history(), 1)
+            study._log._ready(study._log.history(), 1)
     assert study.ask().id == 7
     assert study.events()[-1].note["after"] == study.events()[-2].seq
 
@@ -529,7 +530,7 @@ def test_the_best_setting_and_the_runner_up_on_a_line(url):
     drawn = draws_of(known, np.array([x]), np.array([other]))
     lower, upper = np.quantile(drawn, [0.05, 0.95])
     assert (best.lower, best.upper) == pytest.approx((expit(lower), expit(upper)), abs=0.01)
-    chance = study.advice().chance
+    chance = study._log.advice().chance
     assert chance == pytest.approx((drawn > 0).mean(), abs=0.005)
     assert best.share == pytest.approx(expit(drawn).mean(), abs=0.02)  # MacKay's approximation is not exact
     assert (best.confidence, best.answers) == (0.9, len(study.votes()))
@@ -613,7 +614,7 @@ def test_looking_again_computes_nothing(url, monkeypatch):
 
 
 def reopened_here(study):
-    return duels.load_tuning(study.name, study.storage)
+    return duels.load_tuning(study.name, study._log.storage)
 
 
 # Past duels
@@ -688,12 +689,12 @@ def test_a_snapshot_keeps_the_settings(url, monkeypatch):
     monkeypatch.setattr(base, "SNAPSHOT_EVERY", 10)
     study = duels.create_tuning(LINE, storage=url, policy="random")
     answer_many(study, 10)
-    study.storage.close()  # waits for it
+    study._log.storage.close()  # waits for it
     with sqlite3.connect(url.removeprefix("sqlite:///")) as database:
         assert database.execute("SELECT count(*) FROM snapshots").fetchone() == (1,)
     again = reopened(url)
     assert again.duel(3) == reopened(url).duel(3)
-    assert len(again.history().notes) == 10
+    assert len(again._log.history().notes) == 10
     assert again.check() == len(again.events())
 
 

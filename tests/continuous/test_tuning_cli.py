@@ -183,7 +183,7 @@ def test_creating_a_study_says_what_is_next(folder, monkeypatch):
         "ask 'my voice'\n"
     )
     study = duels.load_tuning("my voice")
-    assert (study.space, study.policy, study.row.seed) == (read_space("space.toml"), "random", 3)
+    assert (study.space, study.policy, study._log.row.seed) == (read_space("space.toml"), "random", 3)
     assert study.template == "<p>{{ style }} at {{ temperature }}, {{ top_k }}</p>"
     assert not scripts_allowed(study)
     elsewhere = "sqlite:///other.db"
@@ -192,7 +192,7 @@ def test_creating_a_study_says_what_is_next(folder, monkeypatch):
     assert f"Next: duels serve {elsewhere} for" in said
     assert said.endswith(f"or duels ask voice --storage {elsewhere}\n")
     study = duels.load_tuning("voice", elsewhere)
-    assert (study.confidence, study.row.lease, scripts_allowed(study)) == (0.8, 60.0, True)
+    assert (study.confidence, study._log.row.lease, scripts_allowed(study)) == (0.8, 60.0, True)
     assert parsed("create-tuning", "other", "space.toml") == {
         "study": "other",
         "policy": "eubo",

@@ -5,6 +5,7 @@ import doctest
 import json
 import math
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -123,7 +124,9 @@ def test_a_run_goes_on_where_it_stopped(is_async):
 def test_questions_of_a_killed_run_are_asked_first():
     storage = Storage("sqlite://")
     study = duels.create_tuning(LINE, storage=storage, policy="random")
-    storage.write(study.asking(2, about=lambda *_: {"calls": 1}))  # what a run writes before it calls its judge
+    study._log.write(
+        partial(study._log.ask, n=2, about=lambda *_: {"calls": 1}), last=True
+    )  # what a run writes before it calls its judge
     result = study.run(closer, max_duels=4, concurrency=1)
     assert [entry.kind for entry in study.events()][3:5] == ["again", "tell"]
     assert (result.calls, result.spent.unstored, result.best.answers) == (6, 2, 4)

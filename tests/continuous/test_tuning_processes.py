@@ -46,7 +46,7 @@ HANGS_BEFORE_IT_COMMITS = (
     START
     + """
 study = duels.load_tuning("tuning", sys.argv[1])
-study._choose(1)
+study._log._choose(1)
 flush = Storage.flush
 def hang(self, connection):
     unwritten = bool(self._state.unwritten)

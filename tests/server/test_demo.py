@@ -34,7 +34,7 @@ def test_the_verdict_comes_while_one_watches(demo, storage):
     seconds = play(demo, lambda: demo.study.verdict().kind != "not yet")
     assert demo.study.verdict().winner == "concise"
     assert 30 < seconds < 400
-    assert demo.study.history().total < 700
+    assert demo.study._log.history().total < 700
 
     table = AnswerLog().follow(demo.study)
     assert set(table.voters) == set(SECONDS)
@@ -54,21 +54,21 @@ def test_a_voter_who_has_seen_everything_waits(demo):
         if duel is None:
             break
         demo.take(Turn(0.0, "Ada", duel))
-    assert demo.study.history().total == 10 * 12  # pairs and prompts
+    assert demo.study._log.history().total == 10 * 12  # pairs and prompts
     assert pause > SECONDS["Ada"]
     assert demo.take(Turn(0.0, "Ben", None))[0] is not None
 
 
 def test_there_is_something_to_see_at_once(demo):
-    seconds = play(demo, lambda: demo.study.history().total >= FIRST)
+    seconds = play(demo, lambda: demo.study._log.history().total >= FIRST)
     assert seconds < 10
 
 
 def test_an_unfinished_study_is_resumed(demo, storage):
-    play(demo, lambda: demo.study.history().total >= 5)
+    play(demo, lambda: demo.study._log.history().total >= 5)
     again = Demo(storage)
     assert (again.study.name, again.link) == ("demo", None)
-    assert find_key(storage, demo.link).study_id == demo.study.id
+    assert find_key(storage, demo.link).study_id == demo.study._log.id
 
 
 def test_a_study_of_somebody_elses_is_not_touched(storage):

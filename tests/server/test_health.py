@@ -212,10 +212,10 @@ def test_a_study_of_the_old_file_never_writes_to_another_of_its_number(tmp_path)
     for _ in range(2):  # also when the other one is known already
         with pytest.raises(duels.errors.StorageError, match="no longer exists"):
             old.ask()
-        assert duels.load_study("new", old.storage).arms == ["x", "y"]
+        assert duels.load_study("new", old._log.storage).arms == ["x", "y"]
         with pytest.raises(duels.errors.StorageError, match="no longer exists"):
             old.leaderboard()
-    assert old.storage.generation == 1
+    assert old._log.storage.generation == 1
     assert len(duels.load_study("new", Storage(url)).events()) == 1
 
 
@@ -244,7 +244,7 @@ def test_a_wal_of_the_old_file_is_not_taken_for_one_of_the_new(tmp_path):
         reader.execute("SELECT * FROM studies").fetchall()
         study.ask()
         backed_up(file, tmp_path / "copy.db")
-        study.storage.release()
+        study._log.storage.release()
         shutil.move(tmp_path / "copy.db", file)
         before = file.read_bytes()
         time.sleep(1.1)

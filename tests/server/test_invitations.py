@@ -119,7 +119,7 @@ def test_a_name_belongs_to_one_voter_of_the_study(app, admin, study, storage):
         assert (sent.status_code, sent.json()["error"]["kind"]) == (409, "conflict"), taken
         assert taken in sent.json()["error"]["message"]
     assert list(listed(admin, study)) == ["Ann"]  # Zoe was not invited either
-    before = live.history().seq
+    before = live._log.history().seq
     for path, body in (("ask", {}), ("tell", {"duel": 0, "winner": "left"})):
         sent = admin.post(f"{study}/{path}", json={**body, "voter": "Ann"})
         assert (sent.status_code, "invited" in sent.json()["error"]["message"]) == (409, True)
@@ -133,7 +133,7 @@ def test_a_name_belongs_to_one_voter_of_the_study(app, admin, study, storage):
         live.import_votes(pl.DataFrame({"left": ["bm25"], "right": ["dense"], "winner": ["left"], "voter": ["Ann"]}))
     with pytest.raises(Conflict, match="invited"):
         live.run({"Ann": lambda left, right: "left"}, max_calls=2, progress=False)
-    assert live.history().seq == before
+    assert live._log.history().seq == before
     admin.post("/api/studies", json={"name": "other", "arms": ["a", "b"]})
     assert list(invite(admin, "/api/studies/other", "Ann")) == ["Ann"]  # names belong to a study
     assert admin.post("/api/studies/other/ask", json={"voter": "program"}).status_code == 200

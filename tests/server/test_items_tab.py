@@ -244,7 +244,7 @@ def test_changing_items_needs_an_admin_and_a_page(zoo, admin, signed_in, app, st
 
 
 def test_a_voter_with_a_removed_item_gets_another_question(zoo, admin, storage, browser):  # noqa: F811
-    key, secret = make_key(storage, "vote", "", study_id=zoo.id, settings={"votes": None})
+    key, secret = make_key(storage, "vote", "", study_id=zoo._log.id, settings={"votes": None})
     ann = Visitor(browser(), secret, key)
     question = ann.ask()
     number = next(entry.note["item"] for entry in zoo.events() if entry.duel == question["duel"])
@@ -309,7 +309,7 @@ def test_hostile_items_are_only_text(storage, signed_in, patient):  # noqa: F811
         assert "<script>window" not in page
         assert "<img src=x" not in page
         assert "top.xss" not in page
-    number = study.id
+    number = study._log.id
     page, picture = (signed_in.get(f"/item-output/{number}/{item}/0") for item in (4, 5))
     assert page.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
     assert "frame-ancestors 'self'" in page.headers["content-security-policy"]

@@ -55,7 +55,7 @@ def servers(url):
 @pytest.fixture
 def link(servers):
     study = create_study(ARMS, "load", servers[0].storage)
-    return make_key(servers[0].storage, "vote", study_id=study.id, settings={"votes": 100})[1]
+    return make_key(servers[0].storage, "vote", study_id=study._log.id, settings={"votes": 100})[1]
 
 
 def note_statements(storage):

@@ -433,7 +433,7 @@ def test_a_clock_that_jumps(storage, admin, app, study, monkeypatch):
             answers += 1
     again = load_study("search", Storage(storage.url))
     assert again.check() == len(again.events())
-    assert len(again.history().answered) == answers
+    assert len(again._log.history().answered) == answers
 
 
 def test_a_server_runs_no_file_that_its_database_names(serve, tmp_path):

@@ -189,11 +189,11 @@ def test_an_invited_person_is_forgotten_by_admins_only(client, admin, storage):
     refused = client.post(at, json={"voter": "Ursula"}, headers=bearer(program))
     assert (refused.status_code, "invited" in refused.json()["error"]["message"]) == (403, True)
     with storage.lock:
-        assert list_invited_names(storage.connection(), place.study.id) == {place.invited: "Ursula"}
+        assert list_invited_names(storage.connection(), place.study._log.id) == {place.invited: "Ursula"}
     assert client.post(at, json={"voter": "ann"}, headers=bearer(program)).status_code == 200
     assert admin.post(at, json={"voter": "Ursula"}).status_code == 200
     with storage.lock:
-        assert list_invited_names(storage.connection(), place.study.id) == {}
+        assert list_invited_names(storage.connection(), place.study._log.id) == {}
 
 
 def test_a_program_sets_no_template_of_a_study_that_exists(client, admin, storage):

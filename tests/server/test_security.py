@@ -76,8 +76,8 @@ def wrong_keys(storage, place):
     yield "another scheme", {"Authorization": f"Basic {place.admin_token}"}
     yield "the digest of a token", bearer(digest_of(place.admin_token))
     yield "a link as a token", bearer(place.link_secret)
-    yield "a link to results as a token", bearer(make_key(storage, "results", study_id=place.study.id)[1])
-    yield "a link to results as a session", by_cookie(make_key(storage, "results", study_id=place.study.id)[1])
+    yield "a link to results as a token", bearer(make_key(storage, "results", study_id=place.study._log.id)[1])
+    yield "a link to results as a session", by_cookie(make_key(storage, "results", study_id=place.study._log.id)[1])
     yield "a link as a session", by_cookie(place.link_secret)
     yield "an admin's token as a session", by_cookie(place.admin_token)
     yield "an API token as a session", by_cookie(make_key(storage, "api")[1])
@@ -98,7 +98,7 @@ def test_every_route_is_guarded(app, anybody, storage, place):
     assert len(routes) >= 35
     app.service.limits = Limits(token=Rate(1, 10_000))  # so that all are compared
     app.service.streams.closing.set()  # were a stream open to all, it would end, and this test fail rather than wait
-    before = place.study.history().seq
+    before = place.study._log.history().seq
     for name, headers in wrong_keys(storage, place):
         for method, path in routes:
             answer = place.send(anybody, method, path, headers=headers)
@@ -108,7 +108,7 @@ def test_every_route_is_guarded(app, anybody, storage, place):
             else:
                 assert answer.status_code == 401, (name, method, path, answer.text)
                 assert refused(answer, 401, "unauthorized").headers["www-authenticate"] == "Bearer"
-    assert place.study.history().seq == before
+    assert place.study._log.history().seq == before
 
 
 def test_what_is_open_shows_nothing_of_a_study(app, anybody, storage, place):
@@ -126,10 +126,10 @@ def test_what_is_open_shows_nothing_of_a_study(app, anybody, storage, place):
 
 def test_a_link_to_results_opens_nothing_else(app, anybody, storage, place):
     """As a token, as a session and as a voting link, it is refused by every route and method."""
-    key, secret = make_key(storage, "results", study_id=place.study.id)
+    key, secret = make_key(storage, "results", study_id=place.study._log.id)
     app.service.limits = Limits(token=Rate(1, 10_000))
     app.service.streams.closing.set()
-    before = place.study.history().seq
+    before = place.study._log.history().seq
     for headers in ({"Authorization": f"Bearer {secret}"}, {"Cookie": f"duels_session={secret}"}):
         for method, path in guarded(app):
             answer = place.send(anybody, method, path, headers=headers)
@@ -146,7 +146,7 @@ def test_a_link_to_results_opens_nothing_else(app, anybody, storage, place):
     for wrong in (place.link_secret, place.admin_token, "made-up", key.digest):  # other keys show no results
         assert anybody.get(f"/api/results/{wrong}").status_code == 404
         assert anybody.get(f"/results/{wrong}").status_code == 404
-    assert place.study.history().seq == before
+    assert place.study._log.history().seq == before
 
 
 def test_revoked_means_revoked_where_keys_are_remembered(anybody, storage, place):
@@ -156,23 +156,23 @@ def test_revoked_means_revoked_where_keys_are_remembered(anybody, storage, place
     for headers in (bearer(place.admin_token), by_cookie(secret)):
         assert place.send(anybody, "POST", ask, headers=headers).status_code == 200
     revoke_key(storage, place.admin.id, ("admin",))
-    before = place.study.history().seq
+    before = place.study._log.history().seq
     for headers in (bearer(place.admin_token), by_cookie(secret)):
         refused(place.send(anybody, "POST", ask, headers=headers), 401, "unauthorized")
-    assert place.study.history().seq == before
+    assert place.study._log.history().seq == before
 
 
 def test_a_session_must_prove_that_its_page_asked(app, session, storage, place):
     """CSRF: without the page's token nothing is done on any unsafe route, with it everything."""
     unsafe = [(method, path) for method, path in guarded(app) if method not in SAFE]
     assert len(unsafe) >= 19
-    before = place.study.history().seq
+    before = place.study._log.history().seq
     for method, path in unsafe:
         for headers in ({}, {"X-CSRF-Token": ""}, {"X-CSRF-Token": "0" * 64}, {"X-CSRF-Token": csrf_token("other")}):
             refused(place.send(session, method, path, headers=headers), 403, "forbidden")
         latin = {"X-CSRF-Token": "\xff".encode("latin-1")}
         refused(place.send(session, method, path, headers=latin), 403, "forbidden")
-    assert place.study.history().seq == before
+    assert place.study._log.history().seq == before
     for number, (method, path) in enumerate(unsafe):
         own = Place(storage, f"study {number}")
         headers = {"X-CSRF-Token": csrf_token(session.secret)}
@@ -209,11 +209,11 @@ def test_an_open_server_is_not_open_to_other_sites(storage, place):
     app = create_app(storage, open_to_all=True)
     with TestClient(app, "http://localhost") as client:
         unsafe = [(method, path) for method, path in guarded(app) if method not in SAFE]
-        before = place.study.history().seq
+        before = place.study._log.history().seq
         for method, path in unsafe:
             for site in ("cross-site", "same-site", "something"):
                 refused(place.send(client, method, path, headers={"Sec-Fetch-Site": site}), 403, "forbidden")
-        assert place.study.history().seq == before
+        assert place.study._log.history().seq == before
         for site in ("same-origin", "none"):
             assert client.post("/api/studies/search/ask", json={}, headers={"Sec-Fetch-Site": site}).status_code == 200
         assert client.post("/api/studies/search/ask", json={}).status_code == 200  # a program

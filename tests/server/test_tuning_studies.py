@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from urllib.parse import quote
 
 import httpx2 as httpx
@@ -22,10 +23,19 @@ from duels.server.keys import make_key
 from duels.server.pages.vote import FRAME, SCRIPTED, output_address
 from duels.server.writes import Background
 from duels.study import base as log
+from duels.study.answering import write_answer
 
 SPACE = {"gap": [4.0, 40.0], "size": [10, 30, "int"], "font": ["serif", "<b>bold</b>"]}
 PAGE = "<style>p { margin: {{ gap }}px; font-size: {{size}}px }</style><p>{{ font }}</p>"
 AT = "/api/studies/page"
+
+
+def asking(study, voter):
+    return study._log.make_write(partial(study._log.ask, voter=voter), last=True)
+
+
+def answering(study, duel, voter):
+    return study._log.make_write(partial(write_answer, log=study._log, duel=duel.id, winner="left", voter=voter))
 
 
 @pytest.fixture
@@ -421,8 +431,8 @@ def test_a_server_s_writes_ask_and_tell(storage):
     background = Background(storage)
 
     async def one():
-        (duel,) = await background.write(study.asking(voter="ann"))
-        return await background.write(study.telling(duel, "left", voter="ann"))
+        (duel,) = await background.write(asking(study, "ann"))
+        return await background.write(answering(study, duel, "ann"))
 
     async def many():
         return await asyncio.gather(*(one() for _ in range(6)))
@@ -438,7 +448,7 @@ def test_who_comes_later_waits_behind_those_who_wait(storage, monkeypatch):
     """A question that arrives while one is chosen is not tried in vain before it is its turn."""
     study = duels.create_tuning({"x": (0.0, 1.0)}, "voice", storage, "eubo:initial=2")
     background, posts, started, go = Background(storage), [], threading.Event(), threading.Event()
-    post, choose = background._post, type(study)._choose
+    post, choose = background._post, type(study._log)._choose
 
     async def count(write):
         posts.append(write)
@@ -450,12 +460,12 @@ def test_who_comes_later_waits_behind_those_who_wait(storage, monkeypatch):
         choose(self, n)
 
     monkeypatch.setattr(background, "_post", count)
-    monkeypatch.setattr(type(study), "_choose", slowly)
+    monkeypatch.setattr(type(study._log), "_choose", slowly)
 
     async def both():
-        first = asyncio.create_task(background.write(study.asking(voter="ann")))
+        first = asyncio.create_task(background.write(asking(study, "ann")))
         await asyncio.to_thread(started.wait, 30)
-        second = asyncio.create_task(background.write(study.asking(voter="ben")))
+        second = asyncio.create_task(background.write(asking(study, "ben")))
         await asyncio.sleep(0.05)
         assert len(posts) == 1
         go.set()

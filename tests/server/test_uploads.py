@@ -109,7 +109,7 @@ def server(tmp_path_factory):
 
 def counts(study):
     """What a study has: events, answers and items."""
-    return study.history().seq, len(study.history().answered), count_items(study)
+    return study._log.history().seq, len(study._log.history().answered), count_items(study)
 
 
 def upload(client, where, content, kind=""):
@@ -124,7 +124,9 @@ def upload(client, where, content, kind=""):
     elif response.is_success:
         taken = response.json()["items"]
         assert taken >= 0  # a prompt that is there is not added again, and gets the outputs that it lacks
-        noted = 1 if client.study.history().left else 0  # after the first question the log says which items there are
+        noted = (
+            1 if client.study._log.history().left else 0
+        )  # after the first question the log says which items there are
         assert after in {(seq + noted, told, items + taken)} | (set() if taken else {(seq, told, items)})
         assert response.json()["total"] == after[2]
     else:
@@ -310,10 +312,10 @@ def test_counts_and_parquet_are_imported(server):
     file = io.BytesIO()
     pl.read_csv(csv).write_parquet(file)
     for content in (csv, file.getvalue()):
-        before = server.study.history().total
+        before = server.study._log.history().total
         response = server.post("/api/studies/s/import", content=content)
         assert response.json() == {"imported": 1000, "note": None}, response.text
-        assert server.study.history().total == before + 1000
+        assert server.study._log.history().total == before + 1000
     refused = server.post("/api/studies/s/import", content=b"PAR1" + bytes(100))
     assert refused.status_code == 400
     assert "cannot be read as Parquet" in refused.json()["error"]["message"]

@@ -26,7 +26,7 @@ def farm(storage, app):
 
 @pytest.fixture
 def link(storage, farm):
-    return make_key(storage, "vote", "Which?", study_id=farm.id, settings={"votes": 100})[1]
+    return make_key(storage, "vote", "Which?", study_id=farm._log.id, settings={"votes": 100})[1]
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_the_cookie_is_only_in_the_browser(serve, tmp_path):
 
 def test_a_cookie_is_for_one_link(farm, link, person, storage):
     """A browser has another cookie at each link, and what a link gave opens nothing at another one."""
-    _, other = make_key(storage, "vote", study_id=farm.id, settings={"votes": 100})
+    _, other = make_key(storage, "vote", study_id=farm._log.id, settings={"votes": 100})
     ann = person()
     sent = ann.post(f"/api/vote/{link}/ask")
     flags = sent.headers["set-cookie"]
@@ -235,6 +235,6 @@ def test_a_study_made_again_begins_with_the_first_voter(farm, link, admin, perso
     vote(person(), link)
     admin.delete("/api/studies/farm")
     again = create_study(ARMS, "farm", storage)
-    _, other = make_key(storage, "vote", study_id=again.id, settings={"votes": 100})
+    _, other = make_key(storage, "vote", study_id=again._log.id, settings={"votes": 100})
     vote(person(), other)
     assert names(load_study("farm", storage)) == ["Voter 1"]

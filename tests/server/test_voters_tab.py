@@ -40,7 +40,7 @@ def test_voters_are_listed_in_pages(zoo, admin):
 
 def test_answers_are_withdrawn_by_admins_only_and_that_is_noted(zoo, app, admin, storage):
     _, token = make_key(storage, "api", "program")
-    before = zoo.history().seq
+    before = zoo._log.history().seq
     for secret, status in ((token, 403), ("wrong", 401), ("", 401)):
         with TestClient(app, "http://localhost", headers={"Authorization": f"Bearer {secret}"}) as client:
             assert client.get(f"{AT}/voters").status_code == status
@@ -54,7 +54,7 @@ def test_answers_are_withdrawn_by_admins_only_and_that_is_noted(zoo, app, admin,
         ({"voter": "a\x00"}, 400),
     ):
         assert admin.post(f"{AT}/voters/withdraw", json=wrong).status_code == status, wrong
-    assert zoo.history().seq == before
+    assert zoo._log.history().seq == before
     assert admin.get(f"{AT}/changes").json()["changes"] == []
     taken = admin.post(f"{AT}/voters/withdraw", json={"voter": "ann"}).json()
     assert taken == {"answers": 2, "void": "2 answers were taken back"}

@@ -89,7 +89,7 @@ def visitor(browser, storage, zoo):
     """Makes voters of the zoo: by one link, or by another one with a goal."""
 
     def link(votes):
-        return make_key(storage, "vote", "Which animal?", study_id=zoo.id, settings={"votes": votes})
+        return make_key(storage, "vote", "Which animal?", study_id=zoo._log.id, settings={"votes": votes})
 
     shared = link(1000)
 
@@ -294,9 +294,9 @@ def test_the_goal_is_reached_and_one_may_go_on(zoo, visitor):
     over = ann.ask()
     assert (over["done"], over["duel"], over["a"], over["b"], over["prompt"]) == ("goal", None, None, None, None)
     assert ann.progress()["done"] == "goal"
-    before = zoo.history().seq
+    before = zoo._log.history().seq
     ann.ask()
-    assert zoo.history().seq == before
+    assert zoo._log.history().seq == before
     more = ann.ask(more=True)
     assert (more["done"], more["answered"], more["goal"]) == (None, 2, 2)
     assert ann.tell(more["duel"], "tie")["answered"] == 3
@@ -309,7 +309,7 @@ def test_the_goal_is_reached_and_one_may_go_on(zoo, visitor):
 
 def test_a_study_with_a_winner_needs_no_more_votes(storage, browser, patient):
     study = create_study(["x", "y"], "pair", storage)
-    _, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 1000})
+    _, secret = make_key(storage, "vote", study_id=study._log.id, settings={"votes": 1000})
     ann = Visitor(browser(), secret)
     for _ in range(200):
         question = ann.ask()
@@ -323,7 +323,7 @@ def test_a_study_with_a_winner_needs_no_more_votes(storage, browser, patient):
 
 def test_a_study_that_ranks_goes_on_until_every_rank_is_certain(storage, browser, patient):
     study = create_study(["x", "y", "z"], "order", storage, after="rank")
-    _, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 1000})
+    _, secret = make_key(storage, "vote", study_id=study._log.id, settings={"votes": 1000})
     ann, after_the_winner = Visitor(browser(), secret), 0
     for _ in range(200):
         question = ann.ask()
@@ -342,7 +342,7 @@ def test_a_study_that_is_practically_tied_is_over(storage, browser, patient):
         study = create_study(["x", "y"], after, storage, margin=0.1, after=after)
         study.import_votes([("x", "y"), ("y", "x")] * 400)
         assert study.verdict().kind == "practically tied"
-        _, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 5})
+        _, secret = make_key(storage, "vote", study_id=study._log.id, settings={"votes": 5})
         assert Visitor(browser(), secret).ask()["done"] == "winner"
 
 
@@ -351,7 +351,7 @@ def test_a_study_without_a_winner_for_certain_is_over(storage, browser, patient)
     study = create_study(list("xyz"), "cycle", storage)
     study.import_votes([tuple(pair) for pair in ("xy", "yz", "zx") for _ in range(40)])
     assert study.verdict().kind == "no condorcet winner"
-    _, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 5})
+    _, secret = make_key(storage, "vote", study_id=study._log.id, settings={"votes": 5})
     assert Visitor(browser(), secret).ask()["done"] == "retired"
 
 
@@ -371,7 +371,7 @@ def small(storage, name, prompts, **goal):
     """A study of two arms with so many items, and a link to it."""
     study = create_study(["x", "y"], name, storage, **goal)
     add_items(study, [{"prompt": f"p{k}", "outputs": {"x": "yes", "y": "no"}} for k in range(prompts)])
-    return study, make_key(storage, "vote", study_id=study.id, settings={"votes": 100})[1]
+    return study, make_key(storage, "vote", study_id=study._log.id, settings={"votes": 100})[1]
 
 
 def test_a_voter_who_has_seen_everything_is_told_so(storage, browser, patient, monkeypatch):
@@ -446,7 +446,7 @@ def test_while_outputs_are_missing_voting_is_not_over(storage, browser, patient)
 
 def test_without_items_the_names_are_compared(storage, browser, patient):
     study = create_study(["<b>x</b>", "y & z"], "names", storage)
-    _, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 10})
+    _, secret = make_key(storage, "vote", study_id=study._log.id, settings={"votes": 10})
     question = Visitor(browser(), secret).ask()
     sides = [question["a"], question["b"]]
     assert question["prompt"] is None
@@ -636,7 +636,7 @@ def test_items_that_were_removed_before_anybody_was_asked_hide_the_names_too(zoo
     clear_items(zoo)
     said = refused(visitor().send("ask"), 409, "conflict", "nothing to show")
     assert not any(name in said for name in ARMS)
-    assert len(zoo.history().left) == 0
+    assert len(zoo._log.history().left) == 0
 
 
 SECRETS = ("hush-study", "hush-arm-a", "hush-arm-b")
@@ -645,7 +645,7 @@ SECRETS = ("hush-study", "hush-arm-a", "hush-arm-b")
 def test_errors_behind_a_link_name_neither_the_study_nor_its_arms(storage, browser, patient, monkeypatch):
     study = create_study(SECRETS[1:], SECRETS[0], storage, about="new-items")
     add_items(study, [{"prompt": "p", "outputs": {SECRETS[1]: "x", SECRETS[2]: "y"}}])
-    key, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 100})
+    key, secret = make_key(storage, "vote", study_id=study._log.id, settings={"votes": 100})
     ann, bob = Visitor(browser(), secret, key), Visitor(browser(), secret, key)
     duel = ann.ask()["duel"]
     said = [bob.send("ask"), bob.send("tell", duel=duel, winner="a"), bob.send("undo"), ann.send("undo")]
@@ -709,11 +709,11 @@ def test_a_revoked_link_opens_nothing_at_once(zoo, visitor, storage):
     duel = ann.ask()["duel"]
     bob.ask()
     revoke_key(storage, ann.key.id, ("vote",))  # as another process would
-    before = zoo.history().seq
+    before = zoo._log.history().seq
     for answer in everything(ann, storage, duel)[:-1]:
         refused(answer, 404, "not_found", "does not work")
     assert everything(ann, storage, duel)[-1].status_code == 404
-    assert zoo.history().seq == before
+    assert zoo._log.history().seq == before
     assert bob.ask()["duel"] == 1  # another link is not affected
 
 
@@ -723,7 +723,7 @@ def test_a_deleted_study_takes_its_links_along(zoo, visitor, storage):
     delete_study("zoo", storage)
     create_study(ARMS, "zoo", storage)
     assert [answer.status_code for answer in everything(ann, storage, duel)] == [404] * 6
-    assert load_study("zoo", storage).history().seq == 1
+    assert load_study("zoo", storage)._log.history().seq == 1
 
 
 def test_a_link_is_for_its_own_study(zoo, visitor, storage):
@@ -731,17 +731,17 @@ def test_a_link_is_for_its_own_study(zoo, visitor, storage):
     outputs = {arm: {"kind": "html", "content": PAGE} for arm in ARMS}
     add_items(zoo, [{"prompt": "q", "outputs": outputs}])
     other = create_study(["x", "y"], "other", storage)
-    _, secret = make_key(storage, "vote", study_id=other.id, settings={"votes": 10})
+    _, secret = make_key(storage, "vote", study_id=other._log.id, settings={"votes": 10})
     ann = visitor()
     duel = ann.ask()["duel"]
     ann.tell(duel, "a")
     stranger = Visitor(ann.client, secret)
     assert stranger.progress()["total"] == 0
     refused(stranger.send("tell", duel=duel, winner="a"), 404, "not_found")
-    other_link, _ = make_key(storage, "vote", study_id=other.id, settings={"votes": 10})
+    other_link, _ = make_key(storage, "vote", study_id=other._log.id, settings={"votes": 10})
     assert stranger.client.get(address_of(ann.client, other_link, duel)).status_code in (400, 404)
     refused(stranger.client.post(f"/api/vote/{secret}/undo"), 400, "invalid")
-    assert other.history().seq == 1
+    assert other._log.history().seq == 1
     assert (len(zoo.votes()), "zoo" in stranger.seen) == (1, False)
 
 
@@ -760,7 +760,7 @@ def test_what_is_no_answer_is_refused(zoo, visitor):
 def test_a_vote_through_a_link_builds_no_statements(storage, browser, patient, monkeypatch):
     """They took most of the time; and nothing is read from the log."""
     study = create_study(["x", "y", "z"], "quick", storage)
-    key, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 100})
+    key, secret = make_key(storage, "vote", study_id=study._log.id, settings={"votes": 100})
     ann = Visitor(browser(), secret, key)
     ann.tell(ann.ask()["duel"], "a")
     built, execute = [], sa.Connection.execute

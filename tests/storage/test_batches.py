@@ -99,15 +99,15 @@ def test_a_batch_counts_as_its_votes_one_by_one(url):
     duel = study.ask()
     study.import_votes(rows)
     study.tell(duel, "left")
-    single = History(study.row)
-    single.apply(study.storage.read_events(study.storage.connection(), study.id, 0, 2))
+    single = History(study._log.row)
+    single.apply(study._log.storage.read_events(study._log.storage.connection(), study._log.id, 0, 2))
     for row in rows:
         arms = {"left_arm": ARMS.index(row["left"]), "right_arm": ARMS.index(row["right"])}
         number = len(single.left)
         single.take(next_event(single, "ask", 1.0, duel=number, attempt=0, swapped=0, **arms))
         single.take(next_event(single, "tell", 1.0, duel=number, attempt=0, answer=row["winner"]))
     single.take(next_event(single, "tell", 2.0, duel=0, attempt=0, answer="left"))
-    whole = study.history()
+    whole = study._log.history()
     for name in ("left", "right", "swapped", "answer", "attempt", "answered"):
         assert getattr(whole, name) == getattr(single, name)
     assert np.array_equal(whole.wins, single.wins)
@@ -149,7 +149,7 @@ def test_imported_votes_are_undone_answered_again_and_forgotten(url):
     assert "2 answers were taken back" in study.verdict().void
     again = reopened(url)
     assert [vote.voter for vote in again.votes()] == ["bob", None, "cleo"]
-    with again.storage.engine.connect() as connection:
+    with again._log.storage.engine.connect() as connection:
         (content,) = connection.exec_driver_sql("SELECT voters FROM votes").fetchone()
     assert unpack_voters(content).names == ["bob"]
     assert again.check()
@@ -204,7 +204,7 @@ def test_a_study_with_imported_votes_is_deleted(url):
     study = create_study(ARMS, "study", url)
     study.import_votes(SAMPLE)
     duels.study.delete_study("study", url)
-    with study.storage.engine.connect() as connection:
+    with study._log.storage.engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM votes").scalar() == 0
 
 
@@ -261,10 +261,10 @@ def test_a_snapshot_has_imported_votes(url, monkeypatch):
     study.import_votes(SAMPLE)
     before = study.tally()
     again = reopened(url)
-    assert again.history().snapshot_seq == 2
+    assert again._log.history().snapshot_seq == 2
     assert np.array_equal(again.tally().wins, before.wins)
     assert np.array_equal(again.tally().ties, before.ties)
-    assert again.history().answered == array("q", range(4))
+    assert again._log.history().answered == array("q", range(4))
     assert again.check() == 2
 
 

@@ -169,7 +169,7 @@ def test_one_bad_write_does_not_spoil_the_others_of_its_commit(url):
     study = create_study(list("abc"), "study", url)
     duel = study.ask()
     study.tell(duel, "left")
-    store = study._storage
+    store = study._log.storage
     started, outcomes = threading.Event(), {}
 
     def slow(connection):
@@ -203,7 +203,7 @@ def test_one_bad_write_does_not_spoil_the_others_of_its_commit(url):
 def test_a_study_that_is_gone_does_not_spoil_the_commit_of_another(url):
     gone, stays = create_study(list("abc"), "gone", url), create_study(list("abc"), "stays", url)
     delete_study("gone", Storage(url))
-    store, started, outcomes = stays._storage, threading.Event(), {}
+    store, started, outcomes = stays._log.storage, threading.Event(), {}
 
     def slow(connection):
         started.set()
@@ -255,7 +255,7 @@ def test_a_forked_process_makes_its_own_connection(url):
 
 def test_ctrl_c_while_waiting_leaves_the_lead_to_another(url, monkeypatch):
     study = create_study(list("abc"), "study", url)
-    store, started = study._storage, threading.Event()
+    store, started = study._log.storage, threading.Event()
 
     def slow(connection):
         started.set()
@@ -279,10 +279,10 @@ def test_ctrl_c_while_waiting_leaves_the_lead_to_another(url, monkeypatch):
 def test_the_database_itself_refuses_a_second_answer(url):
     study = create_study(list("abc"), "study", url)
     study.tell(study.ask(), "left")
-    again = study._storage.read_events(study._storage.connection(), study._row.id, 2)[0]
-    forged = (study._row.id, 4, *again[1:])
+    again = study._log.storage.read_events(study._log.storage.connection(), study._log.row.id, 2)[0]
+    forged = (study._log.row.id, 4, *again[1:])
     with pytest.raises(StorageError, match="refused to store this twice"):
-        study._storage.write(Write(lambda connection: study._storage.append(forged[0], [forged[1:]])))
+        study._log.storage.write(Write(lambda connection: study._log.storage.append(forged[0], [forged[1:]])))
     assert len(load_study("study", Storage(url)).events()) == 3
 
 
@@ -328,7 +328,7 @@ def traced(tmp_path_factory):
         "        os.write(2, b'MARK begin\\n')\n"
         "        study.tell(duel, 'left')\n"
         "        os.write(2, b'MARK acknowledged\\n')\n"
-        "    study.storage.close()\n"
+        "    study._log.storage.close()\n"
         "    os.write(2, b'MARK next\\n')\n"
     )
     folder = tmp_path_factory.mktemp("traced")
@@ -383,7 +383,7 @@ def test_a_full_disk_is_said_and_nothing_acknowledged_is_lost(tmp_path):
     """`max_page_count` makes SQLite itself run out of room."""
     url = f"sqlite:///{tmp_path}/duels.db"
     study = create_study(list("abc"), "study", url)
-    connection = study._storage.connection()
+    connection = study._log.storage.connection()
     pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
     connection.exec_driver_sql(f"PRAGMA max_page_count={pages + 6}")
     told = []
@@ -458,7 +458,7 @@ def test_a_study_where_nothing_can_be_written_is_looked_at(tmp_path):
     study = create_study(list("abc"), "study", url)
     for duel in study.ask(3, allow_self=False):
         study.tell(duel, "left")
-    study._storage.close()
+    study._log.storage.close()
     (tmp_path / "duels.db").chmod(0o444)
     tmp_path.chmod(0o555)
     try:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from duels.errors import Conflict, InvalidInput, NothingToAsk
-from duels.study import study as studies
+from duels.study import arm_log
 from duels.study.allocation import _divide, allocate
 from duels.study.create import create_study, load_study
 
@@ -32,10 +32,10 @@ def pairs(rows):
 def test_it_is_what_the_study_asks_next(url, now, policy):
     """Oracle: the same number of questions, asked."""
     study = answered(url, policy=policy)
-    events = study.history().seq
+    events = study._log.history().seq
     rows = study.allocate(300)
     assert study.allocate(300) == rows
-    assert (study.history().seq, study.open_duels()) == (events, [])
+    assert (study._log.history().seq, study.open_duels()) == (events, [])
     asked = study.ask(300, allow_self=False)
     assert pairs(rows) == Counter(frozenset((duel.left, duel.right)) for duel in asked)
     assert [row.times for row in rows[::2]] == sorted([row.times for row in rows[::2]], reverse=True)
@@ -90,7 +90,7 @@ def test_batches_of_counts_find_the_winner(url):
         if study.verdict().kind == "winner":
             break
     assert study.verdict().winner == "a"
-    assert study.check() == study.history().seq
+    assert study.check() == study._log.history().seq
 
 
 @pytest.mark.parametrize("n", [0, -1, 10**12 + 1, 2.5, "many"])
@@ -111,11 +111,13 @@ def test_a_study_that_asks_nothing_allocates_nothing(url):
 
 def test_many_questions_are_asked_in_parts_and_are_the_same(url, now, monkeypatch):
     whole, parts = (create_study(ARMS, name, url, seed=5) for name in ("whole", "parts"))
-    monkeypatch.setattr(studies, "TOGETHER", 10_000)
+    monkeypatch.setattr(arm_log, "TOGETHER", 10_000)
     one = whole.ask(250)
-    monkeypatch.setattr(studies, "TOGETHER", 7)
+    monkeypatch.setattr(arm_log, "TOGETHER", 7)
     writes = []
-    monkeypatch.setattr(parts.storage, "write", lambda write, real=parts.storage.write: writes.append(1) or real(write))
+    monkeypatch.setattr(
+        parts._log.storage, "write", lambda write, real=parts._log.storage.write: writes.append(1) or real(write)
+    )
     assert [duel[:3] for duel in parts.ask(250)] == [duel[:3] for duel in one]
     assert len(writes) == 36
     assert parts.check() == 251

@@ -1,11 +1,13 @@
 """All answers of a study by columns, against what an export says of the same study."""
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
 
 import duels
+from duels.study.answering import write_answer
 from duels.study.answers.table import AnswerLog, AnswerTable
 from duels.study.items import add_items
 from duels.study.study import Study
@@ -85,7 +87,7 @@ def test_the_columns_say_what_an_export_says_after_any_history(seed: int) -> Non
     table = follower.follow(study)
     assert sorted(rows_of(table), key=str) == sorted(exported(study), key=str)
     assert rows_of(table) == rows_of(AnswerLog().follow(study))  # followed or read at once: the same
-    assert table.votes.sum() == study.history().total
+    assert table.votes.sum() == study._log.history().total
     assert set(table.comments) <= set(table.duel.tolist())
 
 
@@ -115,5 +117,8 @@ def test_only_answers_in_one_order_have_a_coin() -> None:
     study.import_votes([{"left": "a", "right": "b", "winner": "a"}])
     one, both = study.ask(2, allow_self=False)
     study.tell(one, "left")
-    study.storage.write(study.telling(both, "left", more={"calls": 2, "first": "left"}))  # as judges asked twice do
+    more = {"calls": 2, "first": "left"}
+    study._log.write(
+        partial(write_answer, log=study._log, duel=both.id, winner="left", more=more)
+    )  # as judges asked twice do
     np.testing.assert_array_equal(AnswerLog().follow(study).coin, [False, True, False])

@@ -93,10 +93,10 @@ def test_a_skipped_place_is_asked_of_somebody_else(url, now):
     asked = [study.ask(voter=f"v{k}") for k in range(8)]
     again = next(duel for duel in asked if frozenset((duel.left, duel.right)) == pair)
     assert again.item.number == first.item.number
-    assert study.history().items.place[again.id] == study.history().items.place[first.id]
+    assert study._log.history().items.place[again.id] == study._log.history().items.place[first.id]
     for duel in asked:
         study.tell(duel, "left")
-    assert study.look().skipped.sum() == 0  # the question has an answer now
+    assert study._log.look().skipped.sum() == 0  # the question has an answer now
 
 
 def test_what_everybody_skips_is_asked_three_times(url):
@@ -106,10 +106,10 @@ def test_what_everybody_skips_is_asked_three_times(url):
     asked = []
     for _ in range(12):
         duel = study.ask()
-        asked.append(study.history().items.place[duel.id])
+        asked.append(study._log.history().items.place[duel.id])
         study.tell(duel, "skip")
     assert asked == [place for place in (1, 2, 3, 4) for _ in range(3)]
-    assert study.look().skipped[0, 1] == 4
+    assert study._log.look().skipped[0, 1] == 4
     study.check()
 
 
@@ -123,8 +123,8 @@ def test_every_replay_and_snapshot_agree(url, about):
             study.undo(duel, blind=True)
             study.tell(duel, "left")
     study.check()
-    history = study.history()
-    restored = type(history)(study.row)
+    history = study._log.history()
+    restored = type(history)(study._log.row)
     restored.restore(history.snapshot()())
     for name in ("items", "of", "place", "sets", "_reached", "_waiting", "_passed", "_counting"):
         assert getattr(restored.items, name) == getattr(history.items, name), name

@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from functools import partial
 
 import pytest
 from synthetic_judges import JUDGES, biased
@@ -11,6 +12,7 @@ from duels.judges import Answer, JudgeError
 from duels.judges.questions import Undo, as_judge
 from duels.storage.storage import Storage
 from duels.study import add_items
+from duels.study.answering import write_answer
 from duels.study.judging.ask_judge import Reply
 from duels.study.judging.ledger import Ledger, Limits
 from duels.study.judging.run import Run
@@ -230,7 +232,7 @@ def test_replies_that_come_too_late_are_noted_only():
     for duel in (1, 2):
         study.undo(duel, blind=True)
     study.tell(1, "right", voter="Ann")
-    study.storage.write(study.telling(2, "right", more={"calls": 1}))
+    study._log.write(partial(write_answer, log=study._log, duel=2, winner="right", more={"calls": 1}))
     agrees = replies[0][3]._replace(answer=Answer("left"), second="right")
     runs[0].next([replies[0][0], agrees])
     before, events = study.tally(), len(study.events())

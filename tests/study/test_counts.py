@@ -59,8 +59,8 @@ def assert_same_results(counted, single):
     assert counted.votes().total == single.votes().total
     shown, other = list_details(counted), list_details(single)
     assert shown["pairs"] == other["pairs"]
-    assert shown["over_time"][-1][1] == other["over_time"][-1][1] == counted.history().total
-    assert glance(counted)["answers"] == glance(single)["answers"] == counted.history().total
+    assert shown["over_time"][-1][1] == other["over_time"][-1][1] == counted._log.history().total
+    assert glance(counted)["answers"] == glance(single)["answers"] == counted._log.history().total
     for pair in itertools.combinations(ARMS, 2):
         one, two = pair_history(counted, *pair), pair_history(single, *pair)
         assert [one[key] for key in ("wins", "losses", "ties")] == [two[key] for key in ("wins", "losses", "ties")]
@@ -76,14 +76,14 @@ def test_counts_are_the_votes_one_by_one(url, seed):
         study.tell(study.ask(), "left")
         assert study.import_votes(some) == sum(row["count"] for row in rows)
     assert_same_results(counted, single)
-    assert len(counted.history().left) == 1 + len(rows)
+    assert len(counted._log.history().left) == 1 + len(rows)
     (entry,) = (entry for entry in counted.events() if entry.kind == "import")
     assert (entry.note["votes"], entry.note["rows"]) == (sum(row["count"] for row in rows), len(rows))
     assert counted.forget("ann") == single.forget("ann") == sum(row["count"] for row in rows if row["voter"] == "ann")
     assert_same_results(counted, single)
     assert counted.verdict().void == single.verdict().void
     assert_same_results(reopened(url, "counted"), load_study("single", url))
-    assert [info.answers for info in list_studies(url)] == [counted.history().total] * 2
+    assert [info.answers for info in list_studies(url)] == [counted._log.history().total] * 2
     assert load_study("counted", url).check() == 5
 
 
@@ -92,7 +92,7 @@ def test_the_policy_learns_the_counts_in_any_order(url):
     rows = some_counts(4)
     study = create_study(ARMS, "study", url, "rucb")
     study.import_votes(rows)
-    state, tally = study.read(lambda _, history: history.catch_up()).state, study.tally()
+    state, tally = study._log.read(lambda _, history: history.catch_up()).state, study.tally()
     assert np.array_equal(state.wins, tally.wins)  # ties are not entered, see Goal.ties
 
 
@@ -120,10 +120,10 @@ def test_the_state_does_not_depend_on_when_it_is_computed(url, now, policy, most
             study.best_arm  # noqa: B018  # brings the policy's state up to date
         study.import_votes(one_by_one(some_counts(seed, rows=2)))
     asked = study.ask()
-    assert study.check() == study.history().seq
-    again = reopened(url).history()
+    assert study.check() == study._log.history().seq
+    again = reopened(url)._log.history()
     assert again.is_sampled == (most == 60)
-    states = [history.catch_up().state for history in (study.history(), again)]
+    states = [history.catch_up().state for history in (study._log.history(), again)]
     assert all(np.array_equal(one, other) for one, other in zip(*states))
     assert again.names[again.left[asked.id]] == asked.left
 
@@ -133,7 +133,7 @@ def test_the_sample_keeps_every_row_and_the_proportions(url, monkeypatch):
     study = create_study(["a", "b", "c"], "study", url, "rucb")
     rows = [("a", "b", 6_000_000), ("b", "a", 3_000_000), ("c", "a", 1)]
     study.import_votes([{"left": i, "right": j, "winner": "left", "count": n} for i, j, n in rows])
-    wins = study.read(lambda _, history: history.catch_up()).state.wins
+    wins = study._log.read(lambda _, history: history.catch_up()).state.wins
     assert (wins[0, 1], wins[1, 0], wins[2, 0]) == (1 + 667, 1 + 333, 1)  # 999,999 of 1,000 by thirds, and one each
     assert study.tally().wins[0, 1] == 6_000_000
 
@@ -183,14 +183,14 @@ def test_a_snapshot_has_counts(url, monkeypatch):
     monkeypatch.setattr(base, "SNAPSHOT_EVERY", 2)
     study = create_study(ARMS, "study", url)
     study.import_votes(some_counts(6, most=2**33))
-    before, total = study.tally(), study.history().total
+    before, total = study.tally(), study._log.history().total
     again = reopened(url)
-    assert again.history().snapshot_seq == 2
+    assert again._log.history().snapshot_seq == 2
     assert np.array_equal(again.tally().wins, before.wins)
-    assert (again.history().total, again.votes()) == (total, study.votes())
+    assert (again._log.history().total, again.votes()) == (total, study.votes())
     again.tell(again.ask(), "left")
     assert again.forget("bob") > 0
-    assert again.history().total == 1 + sum(vote.count for vote in again.votes() if vote.duel != "20")
+    assert again._log.history().total == 1 + sum(vote.count for vote in again.votes() if vote.duel != "20")
     assert again.check() == 5
 
 
@@ -199,7 +199,7 @@ def test_later_counts_of_one_take_no_room(url):
     study.import_votes([{"left": "a", "right": "b", "winner": "left", "count": 5}])
     study.import_votes([("a", "c", "left")])
     study.undo(1)
-    assert (len(study.history().count), study.history().total) == (1, 5)
+    assert (len(study._log.history().count), study._log.history().total) == (1, 5)
 
 
 def test_what_stands_for_many_votes_is_not_undone(url):
@@ -207,7 +207,7 @@ def test_what_stands_for_many_votes_is_not_undone(url):
     study.import_votes([{"left": "a", "right": "b", "winner": "left", "count": 1000}])
     with pytest.raises(InvalidInput, match="duel 0 stands for 1,000 imported votes"):
         study.undo(0)
-    assert study.history().total == 1000
+    assert study._log.history().total == 1000
     assert study.verdict().void is None
 
 
@@ -220,7 +220,7 @@ def test_more_votes_than_can_be_told_apart_are_refused(url):
     study.import_votes(half)
     with pytest.raises(InvalidInput, match="more votes than the limit of 1,000,000,000,000"):
         study.import_votes(half)
-    assert study.history().total == 6 * 10**11
+    assert study._log.history().total == 6 * 10**11
 
 
 def test_the_evidence_of_the_most_votes_is_right():

@@ -135,8 +135,8 @@ def test_a_hundred_open_duels_cost_little():
     costs = {}
     for at_once in (1, 100):
         studies = [crowd(BT, "rucb", seed, 3000, at_once) for seed in range(1, 6)]
-        assert [recommended(study.history) for study in studies] == [BT.condorcet_winner] * 5
-        assert all(len(study.history.open) == at_once for study in studies)
+        assert [recommended(study._log.history) for study in studies] == [BT.condorcet_winner] * 5
+        assert all(len(study._log.history.open) == at_once for study in studies)
         costs[at_once] = np.mean([study.regret[-1] for study in studies])
     assert 1.05 < costs[100] / costs[1] < 1.9
     # Random pairs would cost the mean of all arms' gaps at every duel.
@@ -150,7 +150,7 @@ def test_people_who_answer_a_hundred_at_once_reach_the_right_verdict():
         studies = [crowd(BT, "verdict", seed, 20_000, at_once, people=True) for seed in range(1, 6)]
         assert [study.verdict for study in studies] == [BT.condorcet_winner] * 5
         for study in studies:
-            shown = zip(study.history.left, study.history.right)
+            shown = zip(study._log.history.left, study._log.history.right)
             assert all(left != right for left, right in shown)
         duels_needed[at_once] = np.median([len(study.regret) for study in studies])
     assert duels_needed[10] < 1.5 * duels_needed[1]

@@ -39,7 +39,7 @@ def lived(url):
     for k in range(60):
         duel = study.ask(voter=f"v{k % 3}")
         study.tell(duel, ("left", "right", "tie", "skip")[k % 4] if k % 5 else "left", voter=f"v{k % 3}")
-    study.undo(study.history().answered[5])
+    study.undo(study._log.history().answered[5])
     study.retire_arm("e")
     study.ask(3)
     return study
@@ -76,7 +76,7 @@ def test_open_questions_newest_first(url, now):
         (duel.id, duel.left, duel.right) for duel in (third, first)
     ]
     assert {(row["item"], row["time"], row["waiting"]) for row in found["open"]} == {(None, first.time, True)}
-    now[0] += study.row.lease
+    now[0] += study._log.row.lease
     later = study.ask()
     assert [(row["id"], row["waiting"]) for row in list_details(study)["open"]] == [
         *((later.id, True), (third.id, False), (first.id, False))
@@ -137,7 +137,7 @@ def test_a_long_curve_is_thinned_evenly(url, now):
 def test_all_numbers_are_of_one_moment(url, monkeypatch, in_memory):
     """Answers that come or are undone between the look and the queries change nothing."""
     study = lived("sqlite://" if in_memory else url)
-    before, reading, last = list_details(study), Storage.read_connection, study.history().answered[-1]
+    before, reading, last = list_details(study), Storage.read_connection, study._log.history().answered[-1]
 
     @contextmanager
     def meanwhile(storage):
@@ -175,7 +175,7 @@ def test_a_database_in_trouble_is_explained(small, monkeypatch):
     def broken():
         raise sa.exc.OperationalError("SELECT", {}, Exception("database disk image is malformed"))
 
-    monkeypatch.setattr(small.storage.engine, "connect", broken)
+    monkeypatch.setattr(small._log.storage.engine, "connect", broken)
     with pytest.raises(StorageError, match="is damaged"):
         list_details(small)
 

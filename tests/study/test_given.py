@@ -9,7 +9,6 @@ import duels
 from duels.server.app import create_app
 from duels.server.results_tab import Basis, Given, last_given, note_given
 from duels.storage.storage import open_storage
-from duels.study import base
 
 
 @pytest.fixture
@@ -31,7 +30,7 @@ def answer(study, voter, best, wins=True):
 
 def texts(study):
     """The verdict's kind and what the page says, from a server that has just been started."""
-    verdict = create_app(study.storage).service.glance(study)["verdict"]
+    verdict = create_app(study._log.storage).service.glance(study)["verdict"]
     return verdict["kind"], verdict["words"]
 
 
@@ -67,8 +66,8 @@ def test_answers_taken_back_are_why_a_study_is_open_again(known):
 
 
 def test_a_voter_who_undoes_an_answer_voids_nothing(known):
-    service = create_app(known.storage).service
-    known.storage.write(base.Write(lambda connection: known.undo_in(connection, duel=12, blind=True), known.id))
+    service = create_app(known._log.storage).service
+    known.undo(12, blind=True)
     verdict = service.glance(known)["verdict"]
     assert verdict["kind"] == "not yet"
     assert verdict["words"].endswith("a was the winner. Since then answers were taken back: it is open again.")

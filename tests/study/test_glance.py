@@ -121,7 +121,7 @@ def vote(study, now, count, pause):
     """People who are new answer, one after the other: of three answers two are for the arm first in the alphabet."""
     for _ in range(count):
         now[0] += pause
-        number = study.history().total
+        number = study._log.history().total
         duel = study.ask(voter=f"person {number}", allow_self=False)
         is_left = (duel.left < duel.right) == (number % 3 != 0)
         study.tell(duel, "left" if is_left else "right", voter=f"person {number}")
@@ -165,12 +165,12 @@ def test_past_votes_are_no_pace(study, now):
     vote(study, now, 20, 60)
     play(study, *VOTES)
     vote(study, now, 20, 60)
-    assert measure_pace(study.history(), now[0]).answers_an_hour == pytest.approx(60)
-    assert measure_pace(study.history(), now[0]).last == now[0]
+    assert measure_pace(study._log.history(), now[0]).answers_an_hour == pytest.approx(60)
+    assert measure_pace(study._log.history(), now[0]).last == now[0]
     skipped = study.ask(voter="late")
     now[0] += 100
     study.tell(skipped, "skip", voter="late")
-    assert measure_pace(study.history(), now[0]).last == now[0] - 100  # a skip is no answer
+    assert measure_pace(study._log.history(), now[0]).last == now[0] - 100  # a skip is no answer
 
 
 def test_a_margin_is_suggested_where_arms_look_equal():

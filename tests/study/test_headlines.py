@@ -156,7 +156,7 @@ def studies(draw):
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(studies())
 def test_the_page_agrees(study):
-    with TestClient(create_app(study.storage, open_to_all=True), "http://localhost") as client:
+    with TestClient(create_app(study._log.storage, open_to_all=True), "http://localhost") as client:
         listed = client.get("/").text.replace("\N{NO-BREAK SPACE}", " ")
         text = client.get("/studies/zoo").text.replace("\N{NO-BREAK SPACE}", " ")
         glance = client.get("/api/studies/zoo/results").json()

@@ -124,8 +124,8 @@ def test_a_question_that_was_open_is_a_tie_too():
     """As an older version has left it: its call was begun, and lost."""
     study = duels.create_study(["a", "b"], "s", Storage("sqlite://"), about="these-answers")
     add_items(study, [{"prompt": "p", "outputs": {"a": "same", "b": "same"}}])
-    ask = partial(study.ask_in, allow_self=False, about=lambda connection, duel: {"calls": 1})
-    study.storage.write(Write(ask, study.id))
+    ask = partial(study._log.ask, allow_self=False, about=lambda connection, duel: {"calls": 1})
+    study._log.storage.write(Write(ask, study._log.id))
     judge = Judge()
     result = study.run(judge)
     assert (result.verdict.kind, result.spent.identical, judge.asked.total()) == ("practically tied", 1, 0)

@@ -27,8 +27,8 @@ def study():
 
 def records(study):
     """What is kept of the lists, by duel."""
-    with study.storage.lock:
-        rows = study.storage.connection().execute(sa.select(impressions.c.duel, impressions.c.record)).all()
+    with study._log.storage.lock:
+        rows = study._log.storage.connection().execute(sa.select(impressions.c.duel, impressions.c.record)).all()
     return {duel: json.loads(record) for duel, record in rows}
 
 
@@ -99,7 +99,7 @@ def test_a_duel_has_one_list(study):
     assert study.events() == log
     with pytest.raises(InvalidInput, match=r"has no duel 99"):
         study.interleave(two, 99)
-    other = create_study(["a", "b"], "other", storage=study.storage).ask()
+    other = create_study(["a", "b"], "other", storage=study._log.storage).ask()
     with pytest.raises(InvalidInput, match="belongs to study 'other'"):
         study.interleave(two, other)
 

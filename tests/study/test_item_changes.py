@@ -54,7 +54,7 @@ def test_answers_stay_when_their_item_goes(study):
     remove_item(study, 2)
     assert numbers(study) == [1, 3]
     assert answered(study) == [2]
-    assert (study.history().total, study.verdict().duels) == (1, 1)
+    assert (study._log.history().total, study.verdict().duels) == (1, 1)
     study.check()
     asked = {study.ask(allow_self=False).item.number for _ in range(30)}
     assert asked == {1, 3}
@@ -204,7 +204,7 @@ def test_what_changes_after_the_first_question_is_in_the_log_and_in_the_verdict(
         [[1, 4]],
         [[1, 1], [3, 4]],
     ]
-    again = duels.load_study("changed", study.storage)
+    again = duels.load_study("changed", study._log.storage)
     assert (again.verdict().strength, again.verdict().void) == ("comparisons made", "prompts were removed")
     study.check()
 

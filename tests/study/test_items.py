@@ -449,15 +449,15 @@ def test_many_add_at_once(study):
 
 
 def test_studies_have_their_own_items(study):
-    other = create_study(["gpt", "llama"], "other", study.storage.url)
+    other = create_study(["gpt", "llama"], "other", study._log.storage.url)
     add_items(study, [TWO] * 2)
     add_items(other, [TWO])
     assert clear_items(study) == 2
     assert (count_items(study), count_items(other)) == (0, 1)
     assert clear_items(study) == 0
-    delete_study("other", study.storage.url)
-    with study.storage.lock:
-        assert fetch_rows(study.storage.connection(), "SELECT count(*) FROM outputs", ()) == [(0,)]
+    delete_study("other", study._log.storage.url)
+    with study._log.storage.lock:
+        assert fetch_rows(study._log.storage.connection(), "SELECT count(*) FROM outputs", ()) == [(0,)]
     with pytest.raises(StorageError, match="deleted"):
         add_items(other, [TWO])
 

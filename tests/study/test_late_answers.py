@@ -36,11 +36,11 @@ def test_an_answer_counts_until_the_lease_ends(items, now):
         now[0] += seconds
         study.tell(duel, "a")
         assert study.verdict().duels == study.tally().wins.sum() == len(study.votes()) == counted
-        assert study.history().answers.duels.tolist() == list(range(counted))
+        assert study._log.history().answers.duels.tolist() == list(range(counted))
     assert len([entry for entry in study.events() if entry.kind == "tell"]) == 4  # all of them are kept
     assert study.open_duels() == []
     assert glance(study)["answers"] == 2
-    again = duels.load_study("late", study.storage)
+    again = duels.load_study("late", study._log.storage)
     assert again.tally().wins.tolist() == study.tally().wins.tolist()
     study.check()
 
@@ -127,28 +127,28 @@ def test_an_open_question_counts_as_lost_until_its_lease_ends(now):
 
 def test_whose_answers_are_left_out():
     study = new_study("abc")
-    history = study.history()
+    history = study._log.history()
     assert not history.leaves_out(history.people.find("ada"))  # nobody has asked for her
     for voter in ("ada", "bob"):
         duel = ask(study, voter=voter)
-        history = study.history()
+        history = study._log.history()
         assert not history.leaves_out(history.people.find(voter))  # no answer is hers
         study.tell(duel, "left", voter=voter)
-    history = study.history()
+    history = study._log.history()
     ada, bob = map(history.people.find, ("ada", "bob"))
     assert (history.leaves_out(ada), history.leaves_out(bob), history.leaves_out(-1)) == (True, True, False)
     study.tell(ask(study, voter="ada"), "left", voter="ada")
-    history = study.history()
+    history = study._log.history()
     assert (history.leaves_out(ada), history.leaves_out(bob)) == (False, True)  # 2 of 3 are ada's
     study.tell(ask(study), "left")  # of nobody who is known: it does not count as somebody else's
-    assert not study.history().leaves_out(ada)
+    assert not study._log.history().leaves_out(ada)
 
 
 def test_a_count_of_answers_leaves_nobody_out():
     study = new_study("abc", items=9, about="these-answers")
     for voter in ("ada", "bob", "ada", "bob"):
         study.tell(ask(study, voter=voter), "left", voter=voter)
-    history = study.history()
+    history = study._log.history()
     assert not any(history.leaves_out(history.people.find(voter)) for voter in ("ada", "bob"))
 
 
@@ -200,16 +200,16 @@ def test_a_time_to_come_is_not_within_the_lease(now):
     now[0] += 8 * 366 * 24 * 3600
     study.ask()
     now[0] = right
-    assert study.history().list_leased(right) == []
+    assert study._log.history().list_leased(right) == []
     again = study.ask()
     assert again.item.number == 1
-    assert study.history().list_leased(right) == [1]
+    assert study._log.history().list_leased(right) == [1]
     for late in (right + 0.5 * LEASE, right + 10 * LEASE):
-        known = History(study.row)
-        known.apply(study.storage.read_events(study.storage.connection(), study.id, 0))
-        assert study.history().list_leased(late) == known.list_leased(late)
+        known = History(study._log.row)
+        known.apply(study._log.storage.read_events(study._log.storage.connection(), study._log.id, 0))
+        assert study._log.history().list_leased(late) == known.list_leased(late)
     ahead = right + 8 * 366 * 24 * 3600 - LEASE / 2
-    assert study.history().list_leased(ahead) == known.list_leased(ahead) == [0]
+    assert study._log.history().list_leased(ahead) == known.list_leased(ahead) == [0]
     study.check()
 
 
@@ -217,7 +217,7 @@ def test_the_duels_of_a_person_are_known_whatever_happens():
     """Asked, answered, taken back, forgotten, imported, and from a snapshot."""
     study, luck = new_study("abc", seed=5), random.Random(5)
     for turn in range(120):
-        history = study.history()
+        history = study._log.history()
         voters = [f"v{luck.randrange(5)}" for _ in range(2)]
         action = luck.random()
         if action < 0.5 or not history.open:
@@ -231,11 +231,11 @@ def test_the_duels_of_a_person_are_known_whatever_happens():
             study.import_votes([("a", "b", "left")])
         if turn == 80 and "v0" in history.people._numbers:
             study.forget("v0")
-        restored = History(study.row)
+        restored = History(study._log.row)
         if turn % 20 == 0:
-            restored.restore(study.history().snapshot()())
-            study.history()._theirs = None
-        for known in (study.history(), restored) if turn % 20 == 0 else (study.history(),):
+            restored.restore(study._log.history().snapshot()())
+            study._log.history()._theirs = None
+        for known in (study._log.history(), restored) if turn % 20 == 0 else (study._log.history(),):
             for person in range(-1, 6):
                 expected = [duel for duel, who in enumerate(known.person) if who == person >= 0]
                 assert sorted(known.duels_of(person)) == expected

@@ -117,7 +117,7 @@ def test_it_is_the_last_certain_arm_of_all_prefixes(seed, about, now):
     told, strongest, people = [], "a", itertools.count()
     for step in range(150):
         now[0] += luck.choice([0, 1, 3, 20])
-        what, history = luck.random(), study.history()
+        what, history = luck.random(), study._log.history()
         fresh = [number for number, one in enumerate(literal.questions) if not one.votes and one.answer is None]
         if what < 0.5 or not fresh:
             voter = f"v{next(people)}" if seed % 2 else None
@@ -148,7 +148,7 @@ def test_it_is_the_last_certain_arm_of_all_prefixes(seed, about, now):
             study.import_votes([{"left": first, "right": second, **row}, {"left": second, "right": first, **row}])
             won, lost, tied = counts
             votes = [(first, second, won), (second, first, lost), (None, (first, second), tied)]
-            literal.questions += [None] * (len(study.history().left) - len(literal.questions) - 1)
+            literal.questions += [None] * (len(study._log.history().left) - len(literal.questions) - 1)
             literal.questions = [one or Question(now[0], votes=[("a", "a", 1)]) for one in literal.questions]
             turned = [(second, first, won), (first, second, lost), (None, (first, second), tied)]
             literal.questions.append(Question(now[0], votes=votes + turned))
@@ -159,7 +159,7 @@ def test_it_is_the_last_certain_arm_of_all_prefixes(seed, about, now):
             study.add_arm(arms[-1])
         strongest = luck.choice(arms) if luck.random() < 0.02 else strongest
         if step % 4 == 0 or step > 140:
-            history = study.history()
+            history = study._log.history()
             tally = history.tally
             expected = literal.last_certain(tally, now[0])
             look = history.look(now[0])
@@ -170,8 +170,8 @@ def test_it_is_the_last_certain_arm_of_all_prefixes(seed, about, now):
                 assert found.winner == (None if expected is None else tally.names[expected])
                 assert (found.kind == "winner") == (expected is not None)
     assert seed % 3 == 0 or named != {None}  # arms that came later need much evidence
-    fresh = History(study.row)  # all at once, as after a restart
-    fresh.restore(study.history().snapshot()())
+    fresh = History(study._log.row)  # all at once, as after a restart
+    fresh.restore(study._log.history().snapshot()())
     look = fresh.look(now[0])
     assert look.moments.look(look.answered) == literal.last_certain(fresh.tally, now[0])
     study.check()

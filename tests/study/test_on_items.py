@@ -36,15 +36,15 @@ def new_study(url, count=10, arms=ARMS, **more):
 
 
 def ask(study, voter="ada"):
-    return study.storage.write(link_voting.asking(study, None, voter))
+    return study._log.storage.write(link_voting.asking(study, None, voter))
 
 
 def tell(study, ballot, winner, voter="ada"):
-    return study.storage.write(link_voting.telling(study, voter, ballot.duel.id, winner))
+    return study._log.storage.write(link_voting.telling(study, voter, ballot.duel.id, winner))
 
 
 def undo(study, voter="ada"):
-    return study.storage.write(link_voting.undoing(study, voter))
+    return study._log.storage.write(link_voting.undoing(study, voter))
 
 
 def opinions(count, seed, shares=(0.7, 0.6, 0.5), ties=0.2, arms=ARMS):
@@ -163,7 +163,7 @@ def test_many_voters_at_once_are_not_asked_the_same(url, now):
     assert link_voting.voter_progress(study, names[0], 10, True).done is None  # it has an open question
     assert ask(study, names[0]) == asked[0]
     tell(study, asked[0], "a", names[0])
-    now[0] += study.row.lease  # the others do not answer
+    now[0] += study._log.row.lease  # the others do not answer
     again = ask(study, names[12])
     assert pairs_and_items([again]).keys() <= pairs_and_items(asked[1:]).keys()
     study.check()
@@ -172,7 +172,7 @@ def test_many_voters_at_once_are_not_asked_the_same(url, now):
 def test_the_first_answer_about_an_item_counts_and_late_ones_do_not(url, now):
     study = new_study(url, 1, arms=["a", "b"])
     first = ask(study, "ada")
-    now[0] += study.row.lease
+    now[0] += study._log.row.lease
     second = ask(study, "bob")
     assert second.item == first.item
     assert second.duel.id != first.duel.id
@@ -205,7 +205,7 @@ def test_what_nobody_answers_is_asked_of_somebody_else_when_nothing_else_is_left
         study.ask()
     assert study.verdict().duels == 0
     study.check()
-    history, again = study.history(), load_study("prompts", url).history()
+    history, again = study._log.history(), load_study("prompts", url)._log.history()
     assert again.answer == history.answer
 
 
@@ -224,7 +224,7 @@ def shared(url, now):
 
 def count_twice(study):
     """Wins of a and b: in the tables, and as the verdict reads them; and the questions that it reads as open."""
-    wins, look = study.tally().wins, study.look()
+    wins, look = study.tally().wins, study._log.look()
     read = look.tally.wins
     return (wins[0, 1], wins[1, 0]), (read[0, 1], read[1, 0]), look.tally.open[0, 1], look.left[0, 1]
 
@@ -237,7 +237,7 @@ def test_of_two_who_are_asked_the_same_the_first_one_asked_counts(shared, now, u
     assert count_twice(study) == ((0, 1), (0, 0), 1, 1)  # it may still be ada's
     give(study, first, "a", "ada")
     assert count_twice(study) == ((1, 0), (1, 0), 0, 0)
-    assert (study.verdict().duels, study.history().people.given) == (1, [1, 0])
+    assert (study.verdict().duels, study._log.history().people.given) == (1, [1, 0])
     assert count_twice(load_study("prompts", url)) == count_twice(study)
     study.check()
     undo(study, "ada")
@@ -247,14 +247,14 @@ def test_of_two_who_are_asked_the_same_the_first_one_asked_counts(shared, now, u
 def test_the_second_one_counts_when_the_lease_of_the_first_is_over(shared, now, url):
     study, first, second = shared
     give(study, second, "b", "bob")
-    now[0] += study.row.lease - SHARED_AFTER
+    now[0] += study._log.row.lease - SHARED_AFTER
     assert count_twice(study) == ((0, 1), (0, 1), 0, 0)
     give(study, first, "a", "ada")  # late
     assert count_twice(study) == ((0, 1), (0, 1), 0, 0)
     assert study.verdict().missing is None
-    restored = type(study.history())(study.row)
-    restored.restore(study.history().snapshot()())
-    assert restored.answered == study.history().answered
+    restored = type(study._log.history())(study._log.row)
+    restored.restore(study._log.history().snapshot()())
+    assert restored.answered == study._log.history().answered
     study.check()
 
 
@@ -271,19 +271,19 @@ def test_the_first_one_counts_at_once_and_the_second_is_not_waited_for(shared, n
     give(study, first, "a", "ada")
     assert count_twice(study) == ((1, 0), (1, 0), 0, 0)
     tell(study, second, "skip", "bob")
-    assert (study.look().skipped.sum(), study.look().expired.sum()) == (0, 0)
-    now[0] += study.row.lease
-    assert study.look().expired.sum() == 0
+    assert (study._log.look().skipped.sum(), study._log.look().expired.sum()) == (0, 0)
+    now[0] += study._log.row.lease
+    assert study._log.look().expired.sum() == 0
 
 
 def test_a_skip_is_no_missing_answer_once_the_first_one_comes(shared):
     study, first, second = shared
     tell(study, second, "skip", "bob")
     give(study, first, "a", "ada")
-    assert (study.look().skipped.sum(), study.look().expired.sum()) == (0, 0)
+    assert (study._log.look().skipped.sum(), study._log.look().expired.sum()) == (0, 0)
     study.withdraw("Voter 1")
     study.forget("Voter 2")
-    assert (study.look().skipped.sum(), study.look().expired.sum()) == (0, 0)
+    assert (study._log.look().skipped.sum(), study._log.look().expired.sum()) == (0, 0)
     study.check()
 
 
@@ -312,7 +312,7 @@ def test_what_is_asked_again_is_asked_of_one_voter_at_a_time(url, now):
     again = ask(study, "bob")
     with pytest.raises(Conflict, match="every question has been asked"):
         ask(study, "carl")
-    now[0] += study.row.lease
+    now[0] += study._log.row.lease
     assert ask(study, "carl").item == again.item
 
 
@@ -407,8 +407,8 @@ def test_snapshots_keep_what_was_asked(url, now):
     study, opinion = new_study(url, 6), opinions(6, 9)
     tell(study, ask(study), "skip")
     for _ in range(18):
-        history = study.history()
-        restored = History(study.row)
+        history = study._log.history()
+        restored = History(study._log.row)
         restored.restore(history.snapshot()())
         restored.name_people({"Voter 1": len(history.left) - 1} if history.left else {})
         assert (restored.tally.wins == history.tally.wins).all()

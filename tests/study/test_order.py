@@ -201,7 +201,7 @@ def test_a_studys_verdict_names_the_same_leader():
     for _ in range(150):
         i, j = rng.permutation(11)[:2]
         study.import_votes([{"left": f"arm {i}", "right": f"arm {j}", "winner": "left"}])
-        assert_agrees(study.verdict(), *study.ranked_leaderboard())
+        assert_agrees(study.verdict(), *study._log.look().leaderboard())
 
 
 @pytest.mark.skipif(not CROWD.exists(), reason="the crowd's votes are not here")
@@ -263,7 +263,7 @@ def text_of(page):
 
 def assert_shown(study, client, url):
     """Whatever shows the study ranks the same arms in the same order, with the same numbers."""
-    found, table = study.verdict(), study.ranked_leaderboard()
+    found, table = study.verdict(), study._log.look().leaderboard()
     assert_agrees(found, table.rows, table.ranked)
     rows, at = [row._asdict() for row in table.rows], f"/api/studies/{study.name}"
     assert [row[:2] for row in study.ranking()] == [(row.rank, row.arm) for row in table.rows if row.active]

@@ -155,8 +155,8 @@ def test_the_order_survives_a_snapshot():
     study = create_study([*"abcd"], storage="sqlite://", after="rank")
     study.import_votes([tuple(pair) for pair in ("ab", "ac", "ad") for _ in range(60)])
     study.import_votes([tuple(pair) for pair in ("bc", "cd") for _ in range(6)])
-    history = study.history()
-    again = type(history)(study.row)
+    history = study._log.history()
+    again = type(history)(study._log.row)
     again.restore(history.snapshot()())
     for _ in range(30):
         question = history.question(0.0, allow_self=False)

@@ -13,6 +13,7 @@ from duels.judges import Answer
 from duels.judges.questions import as_judge
 from duels.judges.terminal import TerminalJudge
 from duels.storage.storage import Storage, Write
+from duels.study.answering import write_note
 from duels.study.judging.ledger import Ledger, Limits, activity_of, follow
 from duels.study.judging.run import Run
 from duels.study.voters.voter_tests import Repeatability, is_drawn
@@ -170,8 +171,10 @@ def test_a_contradiction_takes_a_verdict_back_that_was_named_by_final_answers():
     assert study.verdict().winner == "a"
     duel = next(entry.duel for entry in study.events() if entry.kind == "tell" and not is_drawn(SEED, entry.duel))
     note = {"calls": 1, "repeats": "left", "contradicts": True}
-    noting = functools.partial(study.note_in, kind="repeat", duel=duel, voter=None, answer="right", note=note)
-    study.storage.write(Write(noting, study.id))
+    noting = functools.partial(
+        write_note, log=study._log, kind="repeat", duel=duel, voter=None, answer="right", note=note
+    )
+    study._log.storage.write(Write(noting, study._log.id))
     found = study.verdict()
     assert (found.kind, found.about, found.contradictions) == ("not yet", "new-items", 1)
     judge = Contradicting("shorter")

@@ -67,7 +67,7 @@ def check_questions(result, judge, orders=1):
     expected = Counter()
     for entry in result.study.events():
         again = entry.kind == "again" and "repeats" in entry.note
-        assert not again or is_drawn(result.study.row.seed, entry.duel)
+        assert not again or is_drawn(result.study._log.row.seed, entry.duel)
         if entry.kind == "ask" or again:
             duel = result.study.duel(entry.duel)
             sides = duel.item.left.content, duel.item.right.content

@@ -41,7 +41,7 @@ def test_answers_one_by_one_go_through_the_states_of_simulate(url, policy):
     counts = np.zeros((5, 5))
     for _ in range(steps):
         duel = study.ask()
-        history = study.history()
+        history = study._log.history()
         swapped = history.swapped[duel.id]
         first, second = (matrix.index(arm) for arm in ((duel.right, duel.left) if swapped else (duel.left, duel.right)))
         counts[first, second] += 1
@@ -77,12 +77,12 @@ def test_the_log_replayed_gives_the_same_state_and_the_same_next_question(url, n
     assert again.leaderboard() == study.leaderboard()
     assert np.array_equal(again.tally().wins, study.tally().wins)
     assert again.events() == study.events()
-    state, replayed = study.history().player(), again.history().player()
+    state, replayed = study._log.history().player(), again._log.history().player()
     assert state.t == replayed.t
     for one, other in zip(state.state, replayed.state):
         assert np.array_equal(one, other)
     assert again.check() == len(study.events())
-    mine, theirs = study.ask(), reopened(url).history()
+    mine, theirs = study.ask(), reopened(url)._log.history()
     assert (mine.left, mine.right) == (theirs.names[theirs.left[mine.id]], theirs.names[theirs.right[mine.id]])
 
 
@@ -198,7 +198,7 @@ def test_both_bad_counts_as_a_tie_and_is_kept_as_said(url):
     assert (tally.ties.sum(), tally.wins.sum()) == (2, 0)
     assert [entry.answer for entry in study.events() if entry.kind == "tell"] == ["both_bad", "skip"]
     assert study.open_duels() == []
-    assert study.history().player().t == 2  # the skip was no step
+    assert study._log.history().player().t == 2  # the skip was no step
     with pytest.raises(Conflict, match="answered 'skip' already"):
         study.tell(1, "left")
 
@@ -264,7 +264,7 @@ def test_sides_are_shuffled_fairly(url):
     """Of 600 duels the policy's first arm is left in half: false alarm of 5 standard deviations 6e-7."""
     study = create_study(list("abc"), "study", url)
     study.ask(600)
-    swapped = study.history().swapped
+    swapped = study._log.history().swapped
     assert abs(sum(swapped) - 300) < 5 * np.sqrt(150)
 
 
@@ -273,11 +273,11 @@ def test_a_lease_ends_and_a_late_answer_is_kept_and_does_not_count(url, now):
     first = study.ask()
     now[0] += 59
     assert study.ask() != (1, first.left, first.right, *first[3:])
-    with_lease = study.history().question(now[0], True)
+    with_lease = study._log.history().question(now[0], True)
     now[0] += 1000
-    without = study.history().question(now[0], True)
-    history = study.history()
-    empty = reopened(url).history()
+    without = study._log.history().question(now[0], True)
+    history = study._log.history()
+    empty = reopened(url)._log.history()
     empty.open.clear()
     assert without == empty.question(now[0], True)  # as if nothing were open
     assert (with_lease, history.open) != (without, {})
@@ -302,7 +302,7 @@ def test_no_arm_meets_itself_where_people_vote(url):
     assert "a" in (duel.left, duel.right)
     assert duel.left != duel.right
     # The rival is the arm with the largest u = w/n + √(α ln t / n) against the champion.
-    tally, t = study.tally(), study.history().player().t + 1
+    tally, t = study.tally(), study._log.history().player().t + 1
     met = tally.wins + tally.wins.T
     upper = {
         arm: tally.wins[k, 0] / met[k, 0] + np.sqrt(0.51 * np.log(t) / met[k, 0]) for k, arm in ((1, "b"), (2, "c"))
@@ -656,7 +656,7 @@ def test_votes_are_taken_in_and_given_out(url, tmp_path):
 
 def wait_for_snapshot(study):
     """Wait until the background task that stores a snapshot has ended."""
-    study.storage._background.submit(lambda: None).result(60)
+    study._log.storage._background.submit(lambda: None).result(60)
 
 
 def test_a_snapshot_gives_what_the_log_gives(url, monkeypatch):
@@ -667,11 +667,11 @@ def test_a_snapshot_gives_what_the_log_gives(url, monkeypatch):
     answer_all(study, 60)
     wait_for_snapshot(study)
     study.ask(3)
-    quick = reopened(url).history()
+    quick = reopened(url)._log.history()
     assert quick.snapshot_seq > 150
-    with study._storage.engine.connect() as connection:
+    with study._log.storage.engine.connect() as connection:
         connection.exec_driver_sql("DELETE FROM snapshots")
-    full = reopened(url).history()
+    full = reopened(url)._log.history()
     assert full.snapshot_seq == 0
     for name in ("seq", "digest", "names", "active", *COLUMNS):
         assert getattr(quick, name) == getattr(full, name), name
@@ -717,7 +717,7 @@ def test_a_damaged_snapshot_is_done_without(url, tmp_path, monkeypatch):
         with sqlite3.connect(tmp_path / "duels.db") as database:
             database.execute("UPDATE snapshots SET content = ?", (content,))
         assert reopened(url).verdict() == study.verdict()
-        assert reopened(url).history().snapshot_seq == 0
+        assert reopened(url)._log.history().snapshot_seq == 0
 
 
 def test_compiled_and_interpreted_studies_agree(url, tmp_path, monkeypatch):
@@ -729,7 +729,7 @@ def test_compiled_and_interpreted_studies_agree(url, tmp_path, monkeypatch):
         study = create_study(list("abcde"), name, url, "rucb")
         answer_all(study, 80)
         asked.append([(entry.left, entry.right, entry.answer) for entry in study.events()[1:]])
-        assert study.history().player().compiled == (name == "fast")
+        assert study._log.history().player().compiled == (name == "fast")
     assert asked[0] == asked[1]
 
 
@@ -790,9 +790,9 @@ def test_questions_one_after_another_are_those_of_a_fresh_look(url, now):
     dice = np.random.default_rng(5)
     for _ in range(150):
         now[0] += dice.exponential(5)
-        fresh = reopened(url).history().question(now[0], True)
+        fresh = reopened(url)._log.history().question(now[0], True)
         duel = study.ask()
-        history = study.history()
+        history = study._log.history()
         assert fresh == (history.left[duel.id], history.right[duel.id], history.swapped[duel.id])
         waiting = list(history.open)
         if dice.random() < 0.4:
@@ -839,7 +839,7 @@ def test_questions_are_those_of_a_fresh_look_whatever_the_clock_does(url, now, s
     for _ in range(60):
         now[0] += float(chance.choice([0, 1, 250, 700, -10, -200, -700]))
         study = hosts[chance.integers(2)]
-        answered = [duel for duel, answer in enumerate(study.history().answer) if answer != -1]
+        answered = [duel for duel, answer in enumerate(study._log.history().answer) if answer != -1]
         if chance.random() < 0.6:
             study.ask(int(chance.integers(1, 4)), allow_self=bool(chance.random() < 0.3))
         elif chance.random() < 0.2 and answered:
@@ -848,8 +848,8 @@ def test_questions_are_those_of_a_fresh_look_whatever_the_clock_does(url, now, s
             # a wins, so that the policy comes to want a against itself
             duel = study.open_duels()[chance.integers(len(study.open_duels()))]
             study.tell(duel, "a" if "a" in (duel.left, duel.right) else "left")
-    storage = hosts[0].storage
-    rows = storage.read_events(storage.connection(), hosts[0].id, 0)
+    storage = hosts[0]._log.storage
+    rows = storage.read_events(storage.connection(), hosts[0]._log.id, 0)
     for k, row in enumerate(rows):
         if row[1] == "ask":
             fresh = History(hosts[0].row, duels.policies.load_policy("verdict"))
@@ -865,13 +865,13 @@ def test_rivals_asked_for_at_once_are_those_of_a_fresh_look(url, now, tmp_path):
     study = create_study(list("abcde"), "study", url, str(mine))
     study.import_votes([{"left": "a", "right": arm, "winner": "left"} for arm in "bcde" for _ in range(3)])
     study.ask(40, allow_self=False)
-    connection = study.storage.connection()
-    rows = study.storage.read_events(connection, study.id, 0)
+    connection = study._log.storage.connection()
+    rows = study._log.storage.read_events(connection, study._log.id, 0)
     starts = [k for k, row in enumerate(rows) if row[1] == "ask"]
     rivals = []
     for k in starts:
-        fresh = History(study.row)
-        fresh.apply(rows[:k], lambda seq: read_stored(connection, study.id, seq)[0])
+        fresh = History(study._log.row)
+        fresh.apply(rows[:k], lambda seq: read_stored(connection, study._log.id, seq)[0])
         assert fresh.question(rows[k][9], False) == rows[k][4:7]
         rivals.append(max(rows[k][4:6]))
     assert len(rivals) == 40
@@ -883,11 +883,11 @@ def test_abandoned_duels_are_not_looked_at_again(url, now):
     study.ask(500)
     now[0] += 3601
     study.ask()
-    assert len(study.history().fresh) == 1
+    assert len(study._log.history().fresh) == 1
     assert len(study.open_duels()) == 501
     now[0] -= 300  # a clock put back: they count again
     study.ask()
-    assert len(study.history().fresh) == 502
+    assert len(study._log.history().fresh) == 502
 
 
 def test_a_policy_that_may_never_end_says_so_once(url):
@@ -987,7 +987,7 @@ def test_lists_count_what_the_fold_counts(url):
     study.add_arm("d")
     study.retire_arm("a")
     (info,) = list_studies(url)
-    history = study.history()
+    history = study._log.history()
     assert (info.arms, info.answers, info.open) == (3, 3, 2)
     assert (info.answers, info.open) == (len(history.answered), len(history.open))
     assert glance(study)["answers"] == 3

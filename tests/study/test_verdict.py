@@ -506,8 +506,8 @@ def test_people_who_are_known_by_name_share_one_promise():
     found = study.verdict()
     assert (found.strength, found.risk) == ("these people", 0.05)
     assert "95 % confidence, valid at any time." in str(found)
-    fresh = History(study.row)
-    fresh.restore(study.history().snapshot()())
+    fresh = History(study._log.row)
+    fresh.restore(study._log.history().snapshot()())
     assert fresh.tally.first == "a person"
 
 

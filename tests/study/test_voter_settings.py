@@ -83,15 +83,15 @@ def test_a_snapshot_has_the_goal(study, tmp_path, monkeypatch):
     monkeypatch.setattr(base, "SNAPSHOT_EVERY", 20)
     study.set_after("rank")
     beat_all(study, times=30)
-    study.storage.close()
+    study._log.storage.close()
     elsewhere = load_study("study", Storage(f"sqlite:///{tmp_path}/duels.db"))
-    assert elsewhere.history().snapshot_seq > 2
+    assert elsewhere._log.history().snapshot_seq > 2
     assert elsewhere.goal.after == "rank"
 
 
 def test_what_a_study_was_created_with_is_not_a_conflict_later(study, tmp_path):
     study.set_after("rank")
-    again = create_study(["a", "b", "c"], "study", study.storage, after="stop", load_if_exists=True)
+    again = create_study(["a", "b", "c"], "study", study._log.storage, after="stop", load_if_exists=True)
     assert again.goal.after == "rank"
 
 

@@ -329,15 +329,15 @@ def test_answers_are_withdrawn_and_the_name_is_kept():
     assert len(study.votes()) == 1
     rows = rows_by_name(voters_of(follower.follow(study)))
     assert (rows["ann"]["answers"], rows["ann"]["withdrawn"], rows["ann"]["skips"]) == (0, 4, 0)
-    before = study.history().seq
+    before = study._log.history().seq
     with pytest.raises(InvalidInput, match="nothing to withdraw"):
         study.withdraw("ann")
-    assert study.history().seq == before
+    assert study._log.history().seq == before
     answer(study, "ann", lambda duel: "b")  # counts
     rows = rows_by_name(voters_of(follower.follow(study)))
     assert (rows["ann"]["answers"], rows["ann"]["withdrawn"]) == (1, 4)
     assert "ann" in {entry.voter for entry in study.events()}
-    assert study.check() == study.history().seq
+    assert study.check() == study._log.history().seq
     assert study.forget("ann") == 1
     assert "ann" not in rows_by_name(voters_of(follower.follow(study)))
     assert "ann" not in {entry.voter for entry in study.events()}

@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from duels.server import child_process
 from duels.storage import storage as registry
 from duels.storage.storage import NotReady
 from duels.study import base
+from duels.study.answering import write_answer
 from duels.study.create import create_study, load_study
 from duels.study.state.live import FEW, History
 from duels.study.state.policy_state import Player
@@ -71,7 +73,7 @@ def test_compiling_keeps_nobody_waiting(url, threads, monkeypatch):
     slow = Slow(Player.compile)
     monkeypatch.setattr(Player, "compile", lambda self: slow(self))
     assert slowly(threads, slow, study.ask, other).id == 0
-    assert study.history().player().compiled
+    assert study._log.history().player().compiled
 
 
 def test_taking_in_many_answers_keeps_nobody_waiting(url, threads, monkeypatch):
@@ -101,9 +103,9 @@ def test_a_snapshot_is_written_while_others_go_on(url, threads, monkeypatch):
     slow = Slow(pack_arrays)
     packed = past(10)
     study.import_votes(packed[:2])
-    study.storage._background.submit(lambda: None).result(60)
+    study._log.storage._background.submit(lambda: None).result(60)
     monkeypatch.setattr("duels.study.state.live.pack_arrays", slow)
-    study.storage.write(base.Write(lambda connection: study.storage.after_commit(study._save)))
+    study._log.storage.write(base.Write(lambda connection: study._log.storage.after_commit(study._log._save)))
     assert slow.begun.wait(SOON)
     try:
         others_go_on(other, threads)
@@ -122,7 +124,7 @@ def test_a_long_log_is_loaded_in_pages(url, monkeypatch):
     monkeypatch.setattr(base, "PAGE", 5)
 
     def between():
-        assert not study.storage.lock._is_owned()
+        assert not study._log.storage.lock._is_owned()
         turns.append(other.ask())
 
     monkeypatch.setattr(NotReady, "prepare", lambda slow: between())
@@ -136,7 +138,7 @@ def test_what_happens_while_the_policy_takes_in_answers_is_not_lost(url, meanwhi
     study = create_study(list("abcd"), "study", url, "dts")
     duel = study.ask()
     study.import_votes(past(FEW + 10))
-    history = study.history()
+    history = study._log.history()
     work = history.lend()
     assert len(work.first) == FEW + 10
     assert history.lend() is None
@@ -152,13 +154,13 @@ def test_what_happens_while_the_policy_takes_in_answers_is_not_lost(url, meanwhi
     history.take_back(work, True)
     asked = study.ask()
     assert study.check()
-    fresh = History(study.row, load_policy("dts"))
-    rows = study.storage.read_events(study.storage.connection(), study.id, 0)[:-1]
+    fresh = History(study._log.row, load_policy("dts"))
+    rows = study._log.storage.read_events(study._log.storage.connection(), study._log.id, 0)[:-1]
     from duels.storage.batches import read_stored
 
-    fresh.apply(rows, lambda seq: read_stored(study.storage.connection(), study.id, seq)[0])
+    fresh.apply(rows, lambda seq: read_stored(study._log.storage.connection(), study._log.id, seq)[0])
     fresh.catch_up()
-    last = study.history()
+    last = study._log.history()
     place = (last.left[asked.id], last.right[asked.id], last.swapped[asked.id])
     assert fresh.question(last.asked[asked.id], True) == place
 
@@ -187,13 +189,13 @@ def test_studies_leave_memory_and_come_back(url):
     for study in studies:
         for _ in range(3):
             study.tell(study.ask(), "left")
-    assert list(storage.histories) == [study.id for study in studies]
-    storage.histories.memory = 2 * studies[0].history().size + 1000
+    assert list(storage.histories) == [study._log.id for study in studies]
+    storage.histories.memory = 2 * studies[0]._log.history().size + 1000
     before = [study.tally() for study in studies]
     fifth = create_study(["a", "b"], "fifth", url)
     fifth.ask()
     assert len(storage.histories) <= 3
-    assert fifth.id in storage.histories
+    assert fifth._log.id in storage.histories
     for study, tally in zip(studies, before):
         assert np.array_equal(study.tally().wins, tally.wins)
         assert study.ask().id == 3
@@ -205,14 +207,14 @@ def test_a_study_that_is_busy_stays_in_memory(url):
     storage = registry.open_storage(url)
     busy = create_study(list("abc"), "busy", url)
     busy.import_votes(past(FEW + 2))
-    work = busy.history().lend()
+    work = busy._log.history().lend()
     storage.histories.memory = 0
     other = create_study(list("abc"), "other", url)
     other.ask()
-    assert set(storage.histories) == {busy.id, other.id}
-    busy.history().take_back(work, False)
+    assert set(storage.histories) == {busy._log.id, other._log.id}
+    busy._log.history().take_back(work, False)
     create_study(list("abc"), "third", url).ask()
-    assert busy.id not in storage.histories
+    assert busy._log.id not in storage.histories
     assert busy.ask().id == FEW + 2
 
 
@@ -223,10 +225,10 @@ def test_a_server_compiles_before_it_asks_about_many_arms(url):
     assert compiled == []
     study.ask()
     assert [str(one) for one in compiled] == ["verdict"]
-    assert study.history().player().compiled
+    assert study._log.history().player().compiled
     small = create_study(list("abc"), "small", url)
     small.ask()
-    assert not small.history().player().compiled
+    assert not small._log.history().player().compiled
     assert len(compiled) == 1
 
 
@@ -236,12 +238,15 @@ def test_a_study_that_a_commit_needs_stays_in_memory(url):
     storage.histories.memory = 0
     studies = [create_study(list("abc"), name, url) for name in ("one", "two")]
     asked = [study.ask() for study in studies]
-    tell_one, tell_two = (study.telling(duel, "left") for study, duel in zip(studies, asked))
-    ask_one = studies[0].asking()
+    tell_one, tell_two = (
+        study._log.make_write(partial(write_answer, log=study._log, duel=duel.id, winner="left"))
+        for study, duel in zip(studies, asked)
+    )
+    ask_one = studies[0]._log.make_write(studies[0]._log.ask, last=True)
 
     def operation(connection):
         values = [write.operation(connection) for write in (tell_one, tell_two, ask_one)]
-        assert set(storage.histories) == {study.id for study in studies}
+        assert set(storage.histories) == {study._log.id for study in studies}
         return values
 
     storage.write(base.Write(operation))
@@ -258,12 +263,12 @@ def test_a_snapshot_of_a_database_that_was_replaced_meanwhile_is_not_used(url, m
         restore(self, content)
         seen.append(self)
         if len(seen) == 1:
-            study.storage.generation += 1
+            study._log.storage.generation += 1
 
     monkeypatch.setattr(History, "restore", replaced)
     assert study.tally().wins.sum() == 10
     assert len(seen) == 2
-    assert study.history() is seen[1]
+    assert study._log.history() is seen[1]
 
 
 def test_a_snapshot_is_kept_only_of_events_that_are_there(url, monkeypatch):
@@ -273,13 +278,13 @@ def test_a_snapshot_is_kept_only_of_events_that_are_there(url, monkeypatch):
 
     def cut_off_meanwhile(self):
         written = snapshot(self)
-        with study.storage.engine.connect() as connection:
+        with study._log.storage.engine.connect() as connection:
             connection.exec_driver_sql("DELETE FROM events WHERE seq = 3")
         return written
 
     monkeypatch.setattr(History, "snapshot", cut_off_meanwhile)
-    study._save()
-    with study.storage.engine.connect() as connection:
+    study._log._save()
+    with study._log.storage.engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM snapshots").scalar() == 0
 
 
@@ -296,9 +301,9 @@ def test_large_imports_are_loaded_one_at_a_time_and_get_a_snapshot(url, monkeypa
     monkeypatch.undo()
     monkeypatch.setattr(base, "SNAPSHOT_EVERY", 70)
     study.import_votes(past(20))  # 80 votes and 5 events
-    study.storage._background.submit(lambda: None).result(60)
+    study._log.storage._background.submit(lambda: None).result(60)
     registry._storages.pop(url).close()
-    assert load_study("study", url).history().snapshot_seq == 5
+    assert load_study("study", url)._log.history().snapshot_seq == 5
 
 
 @pytest.mark.parametrize(("switch", "compiles"), [("", True), ("0", True), ("1", False)])

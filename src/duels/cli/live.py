@@ -121,7 +121,7 @@ def create_study(
     words = f"study {made.name!r}: {len(made.arms)} arms, policy {made.policy}. {hint}"
     say(format, words, study=made.name, policy=made.policy, arms=made.arms)
     may_never_end = made.goal.margin == 0 and not made.goal.asks_once
-    if format is Format.table and may_never_end and made.row.created >= before:
+    if format is Format.table and may_never_end and made._log.row.created >= before:
         print(NO_MARGIN, file=sys.stderr)
 
 
@@ -282,7 +282,7 @@ def leaderboard(
     """Show the arms, best first."""
     from ..study.create import load_study
 
-    found = load_study(study, storage).ranked_leaderboard(confidence)
+    found = load_study(study, storage)._log.look().leaderboard(confidence)
     met = any(row.answers for row in found.rows)  # before the first answer there are no ranks
     print_rows(
         [row._asdict() for row in found.rows],
@@ -446,9 +446,10 @@ def _load_tuning(study: str, storage: str) -> "TuningStudy | None":
         return None
     if not row.is_tuning:
         return None
-    from ..continuous.tuning.study import TuningStudy  # takes a while to load
+    from ..continuous.tuning.log import TuningLog  # these take a while to load
+    from ..continuous.tuning.study import TuningStudy
 
-    return TuningStudy(store, row)
+    return TuningStudy(TuningLog(store, row))
 
 
 def _is_large(file: str) -> bool:
@@ -508,7 +509,7 @@ def _add_to(votes: "Votes", study: str, storage: str, again: bool, new: bool) ->
         if number_known:
             packed = pack(without(votes, known), name_imported)
     try:
-        return one.import_packed(packed)
+        return one._log.import_packed(packed)
     except UnknownArms as error:
         error.add_note(f"here: duels add-arm {shlex.quote(study)} {shlex.join(error.arms)}")
         raise
@@ -548,7 +549,7 @@ def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, h
             f"there is a study {study!r} already: choose another name, or leave out --create to add the votes to it"
         ) from None
     try:
-        return one.import_packed(pack(votes, name_imported))
+        return one._log.import_packed(pack(votes, name_imported))
     except BaseException as error:
         try:
             delete(study, storage)

@@ -16,8 +16,9 @@ from .printing import Format, FormatOption, Interrupted, SeedOption, number, pri
 
 if TYPE_CHECKING:
     from ..continuous.tuning.judged import TuningResult
+    from ..continuous.tuning.log import TuningDuel
     from ..continuous.tuning.result import Best
-    from ..continuous.tuning.study import TuningDuel, TuningStudy
+    from ..continuous.tuning.study import TuningStudy
 
 
 SpaceArgument = Annotated[str, typer.Argument(metavar="SPACE", help="The parameters: a .toml or .json file.")]
@@ -119,7 +120,7 @@ def create_tuning(
     page = None if template is None else check_template(_page(template), found)  # before the study is created
     options: dict[str, Any] = {"confidence": confidence, "seed": luck, "lease": lease, "load_if_exists": exists_ok}
     made = create(found, study, storage, policy, **options)
-    if page is not None and made.row.created >= before:
+    if page is not None and made._log.row.created >= before:
         made.set_template(page, scripts=scripts)
     named, elsewhere = shlex.quote(made.name), where(storage)
     serve = f"duels serve{elsewhere.replace(' --storage', '')}"

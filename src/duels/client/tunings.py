@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from ..checks import check_int
 from ..continuous.spaces import Space
 from ..continuous.tuning.files import PastDuel, check_duels, rows_of
+from ..continuous.tuning.log import TuningDuel
 from ..continuous.tuning.result import Best
-from ..continuous.tuning.study import TuningDuel
 from ..continuous.tuning.templates import check_template, render
 from .connection import Again, Connection, Json, row_of
 from .studies import Remote

@@ -66,7 +66,8 @@ if TYPE_CHECKING:
     from .spaces import Category, Number, Space
     from .tuning.create import create_tuning, load_tuning
     from .tuning.judged import TuningResult, tune, tune_async
+    from .tuning.log import TuningDuel
     from .tuning.result import Best
-    from .tuning.study import TuningDuel, TuningStudy
+    from .tuning.study import TuningStudy
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

@@ -144,7 +144,7 @@ def rate(
     if wanted and model != "bradley-terry":
         raise InvalidInput(f"covariates with model {model!r}: expected 'bradley-terry', the only one that has them")
     boards, notes = _boards(votes, wanted, by, _check_cluster(cluster), reading)
-    if getattr(votes, "chooses_pairs", False):
+    if getattr(votes, "_chooses_pairs", False):
         options = options._replace(intervals=options.intervals._replace(always=True))
         notes.append(CHOSEN)
     tables = []

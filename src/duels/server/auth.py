@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
 from ..storage.changes import note_change
-from ..study.base import Log
+from ..study.event_study import EventStudy
 from .http.errors import Refused
 from .http.limits import group_of
 from .keys import LINKS, Key, csrf_token, digest_of
@@ -131,7 +131,9 @@ FastCaller = Annotated[Key | None, Depends(fast_dependency)]
 Admin = Annotated[Key, Depends(admin)]
 
 
-def record_change(study: Log | None, key: Key, what: str, of_server: str | None = None) -> AbstractContextManager[None]:
+def record_change(
+    study: EventStudy | None, key: Key, what: str, of_server: str | None = None
+) -> AbstractContextManager[None]:
     """Note a change of a study, with who made it; see `storage.changes`.
 
     Args:
@@ -141,4 +143,4 @@ def record_change(study: Log | None, key: Key, what: str, of_server: str | None 
         of_server: What the list of the server says, if the change belongs there too.
     """
     who = key.name if key is not NOBODY else "somebody on this computer"
-    return note_change(None if study is None else study.id, who, what, of_server)
+    return note_change(None if study is None else study._log.id, who, what, of_server)

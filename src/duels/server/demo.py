@@ -74,7 +74,7 @@ class Demo:
         self.link: str | None = None  # the secret of a voting link, if the study is new
         if study is None:
             study = _create_demo(storage, self._luck)
-            _, self.link = make_key(storage, "vote", "Try it", study_id=study.id, settings={"votes": None})
+            _, self.link = make_key(storage, "vote", "Try it", study_id=study._log.id, settings={"votes": None})
         self.study = study
         lines = ITEMS.read_text(encoding="utf-8").splitlines()
         self._on_code = {item["prompt"] for item in map(json.loads, lines) if "code" in item["tags"]}
@@ -117,7 +117,7 @@ class Demo:
             duel = study.ask(voter=turn.voter, allow_self=False)
         except NothingToAsk:  # this voter has seen everything
             return None, SLOWDOWN * thinking
-        return duel, thinking if study.history().total >= FIRST else 0.0
+        return duel, thinking if study._log.history().total >= FIRST else 0.0
 
     def _answer(self, voter: str, duel: Duel) -> tuple[str, str | None]:
         luck = self._luck

@@ -45,7 +45,7 @@ def list_details(study: Study, known: AnswerLog | None = None) -> Json:
         - `over_time`: at most 120 points (time, answers): how many answers there were at which time, from 0 on. Past
           votes have the times of their file, if it names any.
     """
-    moment = study.read(_copy_moment)
+    moment = study._log.read(_copy_moment)
     answers = (known or AnswerLog()).follow(study, moment.counted)
     duels = np.triu(count_met(moment.tally), 1)
     first, second = np.nonzero(duels)
@@ -60,7 +60,7 @@ def list_details(study: Study, known: AnswerLog | None = None) -> Json:
         "pairs_total": arms * (arms - 1) // 2,
         "open": moment.open,
         "open_total": moment.open_total,
-        "over_time": _count_over_time(answers, study.row.created),
+        "over_time": _count_over_time(answers, study._log.row.created),
     }
 
 

@@ -18,11 +18,11 @@ import numpy as np
 import sqlalchemy as sa
 
 from ..errors import InvalidInput, UnknownName, percent
-from ..storage.storage import Write
 from ..storage.tables import studies
 from ..study import base
-from ..study.base import Log
+from ..study.base import EventLog
 from ..study.duels import iso_time
+from ..study.event_study import EventStudy
 from ..study.state.counts import LEFT, RIGHT, Record
 from ..study.state.live import History
 from ..study.state.look import Pace, measure_pace
@@ -144,19 +144,19 @@ class Given(NamedTuple):
         return f"{again}. This happens by chance now and then; the promise covers it."
 
 
-def last_given(study: Log) -> Given | None:
+def last_given(study: EventStudy) -> Given | None:
     """Return the last verdict that people were shown; None if there was none."""
-    with study.storage.read_connection() as connection:
-        settings = connection.execute(_settings(study)).scalar()
+    with study._log.storage.read_connection() as connection:
+        settings = connection.execute(_settings(study._log)).scalar()
     return _read_given(settings)
 
 
-def note_given(study: Log, given: Given) -> Given:
+def note_given(study: EventStudy, given: Given) -> Given:
     """Store a verdict that is shown now, unless the last one said the same; returns the one that is stored."""
-    return study.storage.write(Write(partial(_note, study=study, given=given), study.id))
+    return study._log.write(partial(_note, study=study._log, given=given))
 
 
-def _note(connection: sa.Connection, *, study: Log, given: Given) -> Given:
+def _note(connection: sa.Connection, *, study: EventLog, given: Given) -> Given:
     study.current(connection)
     settings = json.loads(connection.execute(_settings(study)).scalar_one())
     before = _read_given(json.dumps(settings))
@@ -167,7 +167,7 @@ def _note(connection: sa.Connection, *, study: Log, given: Given) -> Given:
     return given
 
 
-def _settings(study: Log) -> "sa.Select[Any]":
+def _settings(study: EventLog) -> "sa.Select[Any]":
     return sa.select(studies.c.settings).where(studies.c.id == study.id)
 
 
@@ -225,9 +225,9 @@ def glance(study: Study, estimated: Forecast | None = None) -> Json:
 
 def look_at(study: Study, estimated: Forecast | None = None) -> Glance:
     """As `glance`, with what the verdict rests on."""
-    look, tally, seq, answers, pending, retired, pace, basis, waiting = study.read(
+    look, tally, seq, answers, pending, retired, pace, basis, waiting = study._log.read(
         lambda connection, history: (
-            study.look_in(connection, history),
+            study._log.look_in(connection, history),
             history.tally,
             history.seq,
             history.total,
@@ -416,7 +416,7 @@ def pair_history(study: Study, first: str, second: str) -> Json:
         UnknownName: If the study has no such arm.
         InvalidInput: If they are the same.
     """
-    tally, left, right, answer, answered, votes = study.read(
+    tally, left, right, answer, answered, votes = study._log.read(
         lambda _, history: (
             history.tally,
             np.array(history.left),

@@ -26,8 +26,10 @@ from ..storage.storage import NotReady, Storage, StudyRow, Write
 from ..study import base
 from ..study.answers.item_results import ItemCounts, item_counts
 from ..study.answers.table import AnswerLog, AnswerTable
+from ..study.base import EventLog
 from ..study.create import refuse_kind
 from ..study.duels import iso_time
+from ..study.event_study import EventStudy
 from ..study.items import count_items
 from ..study.judging.ledger import Judges, Ledger, activity_of, follow
 from ..study.state.counts import Record
@@ -35,7 +37,7 @@ from ..study.state.look import measure_pace
 from ..study.stats.forecast import Forecast
 from ..study.stats.goal import Goal, goal_of
 from ..study.study import Study
-from ..study.voters.link_voting import end_in, end_of
+from ..study.voters.link_voting import end_in
 from ..study.voters.report import Voters, voters_of
 from . import keys
 from .computed import Computed
@@ -135,7 +137,7 @@ class Service:
             DamagedStudy: If its log cannot be read.
         """
         found = self.any_study(name)
-        refuse_kind(found.row, tuning=True)
+        refuse_kind(found._log.row, tuning=True)
         assert isinstance(found, TuningStudy)
         return found
 
@@ -230,7 +232,7 @@ class Service:
             if not check(connection, study):
                 raise _Gone("the study was deleted")
             return write.operation(connection)
-        what = (None if key is None else (key.id, key.digest), study.row[:3])
+        what = (None if key is None else (key.id, key.digest), study._log.row[:3])
         self.storage.once(what, partial(self._check, connection, key, study))
         return write.operation(connection)
 
@@ -243,23 +245,25 @@ class Service:
 
     def verdict(self, study: Study) -> Json:
         """Return a study's verdict as data, computed once for each of its states. Blocks."""
-        return self._verdicts.get(study.id, lambda: describe_verdict(study.verdict()), lambda: self._state_of(study))
+        return self._verdicts.get(
+            study._log.id, lambda: describe_verdict(study.verdict()), lambda: self._state_of(study._log)
+        )
 
     def forecast(self, study: Study) -> Forecast:
         """Return the estimates before a study's verdict, computed once for each state of the study. Blocks.
 
         They say nothing about a rate where nobody answers any more.
         """
-        found = self._forecasts.get(study.id, study.forecast, lambda: self._state_of(study))
-        if measure_pace(study.history(), base.clock()).answers_an_hour is None:
+        found = self._forecasts.get(study._log.id, study.forecast, lambda: self._state_of(study._log))
+        if measure_pace(study._log.history(), base.clock()).answers_an_hour is None:
             return found._replace(answers_an_hour=None, hours_median=None)
         return found
 
     def judges(self, study: AnyStudy) -> Judges:
         """Return what the judges of a study have done; each event of its log is looked at once. Blocks."""
-        with self._counting[study.id]:
-            ledger = follow(study, self._ledgers.get(study.id) or Ledger())
-            self._ledgers[study.id] = ledger
+        with self._counting[study._log.id]:
+            ledger = follow(study, self._ledgers.get(study._log.id) or Ledger())
+            self._ledgers[study._log.id] = ledger
             return activity_of(ledger)
 
     def answers(self, study: AnyStudy) -> AnswerTable:
@@ -270,34 +274,39 @@ class Service:
     @contextmanager
     def _answer_log(self, study: AnyStudy) -> Iterator[AnswerLog]:
         """What is known of a study's log, for one thread at a time."""
-        with self._counting[study.id]:
-            known = self._answers.pop(study.id, None) or AnswerLog()
+        with self._counting[study._log.id]:
+            known = self._answers.pop(study._log.id, None) or AnswerLog()
             yield known
-            self._answers[study.id] = known
+            self._answers[study._log.id] = known
             for old in list(self._answers)[:-MAX_ANSWER_LOGS]:
                 self._answers.pop(old, None)
 
     def item_counts(self, study: Study, table: AnswerTable) -> ItemCounts:
         """Return the answers and the disagreement of all items, computed once for each state of the log. Blocks."""
-        return self._item_counts.get(study.id, lambda: item_counts(table), lambda: self._state_of_table(table))
+        return self._item_counts.get(study._log.id, lambda: item_counts(table), lambda: self._state_of_table(table))
 
     def voters(self, study: AnyStudy) -> Voters:
         """Return the voters of a study, computed once for each state of its log. Blocks."""
         table = self.answers(study)
-        return self._voters.get(study.id, lambda: voters_of(table), lambda: self._state_of_table(table))
+        return self._voters.get(study._log.id, lambda: voters_of(table), lambda: self._state_of_table(table))
 
-    def end_of(self, study: Study) -> str | None:
+    def end_of(self, study: EventStudy) -> str | None:
         """Return why a study needs no more votes, computed once for each state of the study. Blocks."""
+        return self._end_of(study._log)
+
+    def _end_of(self, log: EventLog) -> str | None:
+        if not log.has_verdict:
+            return None
 
         def compute() -> str | None:
-            weight, started = study.history().weight, time.perf_counter()
-            end = end_of(study)
-            self._note_pace(study, weight, time.perf_counter() - started)
+            weight, started = log.history().weight, time.perf_counter()
+            end = log.find_end()
+            self._note_pace(log, weight, time.perf_counter() - started)
             return end
 
-        return self._ends.get(study.id, compute, lambda: self._state_of(study))
+        return self._ends.get(log.id, compute, lambda: self._state_of(log))
 
-    def end_in(self, connection: sa.Connection, study: Study, arrived: float) -> str | None:
+    def end_in(self, connection: sa.Connection, study: EventLog, arrived: float) -> str | None:
         """Return the same inside a transaction, where it is computed once: after the answers, before the questions.
 
         Args:
@@ -308,12 +317,14 @@ class Service:
         Raises:
             NotReady: If that takes too long while others wait, and has not been done since the request came.
         """
+        if not study.has_verdict:
+            return None
         found = self._ends.since(study.id, arrived)
         if found is not None:
             return found.value
         return self.storage.once(("end", study.id), partial(self._find_end_in, connection, study))
 
-    def _find_end_in(self, connection: sa.Connection, study: Study) -> str | None:
+    def _find_end_in(self, connection: sa.Connection, study: EventLog) -> str | None:
         weight = study.current(connection).weight
         if weight > self._quick.get(study.id, -1):
             raise NotReady(study.id, partial(self._keep_end, study))
@@ -325,10 +336,10 @@ class Service:
         self._note_pace(study, weight, time.perf_counter() - started)
         return end
 
-    def _keep_end(self, study: Study) -> None:
-        self.end_of(study)
+    def _keep_end(self, study: EventLog) -> None:
+        self._end_of(study)
 
-    def _note_pace(self, study: Study, weight: int, seconds: float) -> None:
+    def _note_pace(self, study: EventLog, weight: int, seconds: float) -> None:
         """Note until which weight of its log the end of a study is found quickly."""
         self._quick[study.id] = weight + FEW_MORE if seconds < QUICK else -1
 
@@ -339,7 +350,7 @@ class Service:
             with self._answer_log(study) as known:
                 return list_details(study, known)
 
-        return self._details.get(study.id, compute, lambda: self._state_of(study))
+        return self._details.get(study._log.id, compute, lambda: self._state_of(study._log))
 
     def glance(self, study: AnyStudy) -> Json:
         """Return what the page of results shows, computed once for each state of the study. Blocks."""
@@ -347,41 +358,41 @@ class Service:
         def compute() -> Json:
             return self._with_given(study, look_at(study)) if isinstance(study, Study) else summarize_tuning(study)
 
-        found = self._glances.get(study.id, compute, lambda: self._state_of(study))
+        found = self._glances.get(study._log.id, compute, lambda: self._state_of(study._log))
         return as_of(found, base.clock()) if isinstance(study, Study) else found
 
     def _state_of_table(self, table: AnswerTable) -> tuple[int, int]:
         return (self.storage.generation, table.seq)
 
-    def _state_of(self, study: AnyStudy) -> tuple[int, int, int]:
+    def _state_of(self, log: EventLog) -> tuple[int, int, int]:
         """What a verdict depends on: the log, and which open questions are within their lease."""
-        found: tuple[int, int] = study.read(lambda _, history: (history.seq, len(history.list_leased(base.clock()))))
+        found: tuple[int, int] = log.read(lambda _, history: (history.seq, len(history.list_leased(base.clock()))))
         return (self.storage.generation, *found)
 
     def _with_given(self, study: Study, found: Glance) -> Json:
         """Note a verdict that is shown for the first time; if the study is open again since, say so."""
         shown, verdict = found.shown, found.shown["verdict"]
-        if study.id not in self._given:
-            self._given[study.id] = last_given(study)
-        before = self._given[study.id]
+        if study._log.id not in self._given:
+            self._given[study._log.id] = last_given(study)
+        before = self._given[study._log.id]
         if verdict["kind"] == "not yet":
             words = "" if before is None else f" {before.words(found.basis, found.void)}"
             return shown | {"verdict": verdict | {"words": verdict["words"] + words}}
         arm = verdict["leader"] if verdict["kind"] == "practically tied" else verdict["winner"]
         now = Given(verdict["kind"], arm, shown["answers"], found.basis)
         if before is None or before[:2] != now[:2]:
-            self._given[study.id] = note_given(study, now)
+            self._given[study._log.id] = note_given(study, now)
         return shown
 
     def state(self, name: str) -> State:
         """Return what a stream says about a study. It is computed if the log has grown or a lease has ended. Blocks."""
         study = self.any_study(name)
         with self.storage.lock, self.storage.translate_errors():
-            last = self.storage.last_seq(self.storage.connection(), study.id)
-        until, known = self._states.get(study.id, (0.0, None))
+            last = self.storage.last_seq(self.storage.connection(), study._log.id)
+        until, known = self._states.get(study._log.id, (0.0, None))
         if known is None or known["seq"] != last or base.clock() >= until:
-            until, known = study.read(lambda _, history: _read_state(history, base.clock()))
-            self._states[study.id] = (until, known)
+            until, known = study._log.read(lambda _, history: _read_state(history, base.clock()))
+            self._states[study._log.id] = (until, known)
         return known
 
     def list_studies(self) -> list[Json]:
@@ -411,7 +422,7 @@ class Service:
 
     def describe(self, study: AnyStudy) -> Json:
         """Return a study as the API shows it. Blocks."""
-        history, tuned = study.history(), isinstance(study, TuningStudy)
+        history, tuned = study._log.history(), isinstance(study, TuningStudy)
         arms = [] if tuned else [{"name": name, "active": on} for name, on in zip(history.names, history.active)]
         return {
             "name": study.name,
@@ -423,7 +434,7 @@ class Service:
             "open": len(history.open),
             "items": 0 if tuned else count_items(study),
             "retired": history.retired,
-            "created": iso_time(study.row.created),
+            "created": iso_time(study._log.row.created),
             "seq": history.seq,
         }
 
@@ -442,7 +453,7 @@ def _read_state(history: Record, now: float) -> tuple[float, State]:
 
 
 def _check_comparing(study: AnyStudy) -> Study:
-    refuse_kind(study.row, tuning=False)
+    refuse_kind(study._log.row, tuning=False)
     assert isinstance(study, Study)
     return study
 
@@ -461,5 +472,5 @@ class _Gone(UnknownName):
 
 def _exists(connection: sa.Connection, study: AnyStudy) -> bool:
     """Compare name and time as well: in a database that was replaced, another study may have this id."""
-    found = fetch_rows(connection, "SELECT name, created FROM studies WHERE id = ?", (study.id,))
-    return [tuple(row) for row in found] == [(study.row.name, study.row.created)]
+    found = fetch_rows(connection, "SELECT name, created FROM studies WHERE id = ?", (study._log.id,))
+    return [tuple(row) for row in found] == [(study._log.row.name, study._log.row.created)]

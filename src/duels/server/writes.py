@@ -129,7 +129,7 @@ class Background:
     def prepare(self, study: Study | TuningStudy) -> None:
         """Load a study and compile its policy before anybody asks."""
         if isinstance(study, TuningStudy):
-            self._slow.submit(study.prepare)
+            self._slow.submit(study._log.prepare)
         elif self.storage.compile is not None:
             self._slow.submit(self._compile_for, study)
 
@@ -176,14 +176,14 @@ class Background:
 
     def _compile_for(self, study: Study) -> None:
         assert self.storage.compile is not None
-        self.storage.compile(study.history().policy)
-        study.prepare()
+        self.storage.compile(study._log.history().policy)
+        study._log.prepare()
 
     def _compile_all(self) -> None:
         with contextlib.suppress(DuelsError):  # such as a damaged study
             tuned = newest_tuning(self.storage)
             if tuned is not None:  # it loads what all tuning studies need
-                tuned.prepare()
+                tuned._log.prepare()
         for policy in list_policies(self.storage):
             assert self.storage.compile is not None
             self.storage.compile(policy)

@@ -43,9 +43,9 @@ def allocate(study: "Study", n: int) -> list[Allocation]:
             raise Conflict(
                 f"study {study.name!r} asks each pair about each item once, which counts of answers do not say: use ask"
             )
-        return _Ahead(history, study.player(history))
+        return _Ahead(history, study._log.player(history))
 
-    ahead = study.read(copy_ahead)
+    ahead = study._log.read(copy_ahead)
     verdict = study.verdict()
     if study.goal.is_reached(verdict, study.tally):
         more = "For another margin use set_margin"

@@ -1,237 +1,189 @@
-"""How a study is answered: answers, corrections, and voters who are forgotten. Shared by studies of all kinds."""
+"""How studies of all kinds are answered: answers, corrections, and voters who are forgotten.
+
+The functions that take a connection are called inside a transaction.
+"""
 
 import json
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 import sqlalchemy as sa
 
 from ..errors import Conflict, InvalidInput
-from ..storage.storage import Write
-from ..storage.tables import events
+from ..storage.batches import forget_voter, read_stored_voters
+from ..storage.changes import rename_in_changes
+from ..storage.tables import events, voters
 from ..votes.columns import ANSWERS
-from ..votes.names import compose, past_voter, voter_name
-from .base import Log, answers_by, erase_name
-from .duels import Asked, check_note
-from .state.counts import OPEN
-from .state.live import History
+from ..votes.names import compose, link_voter
+from .base import EventLog
+from .state.counts import OPEN, Record
 from .voters.links import forget_invited, refuse_invited
 
 
-class Answering(Log):
-    """The part of a study that writes answers, and takes them back.
+def write_answer(
+    connection: sa.Connection,
+    log: EventLog,
+    *,
+    duel: int,
+    winner: str,
+    voter: str | None = None,
+    more: Mapping[str, object] | None = None,
+) -> str:
+    """Answer a duel inside a transaction.
 
-    Studies of all kinds ask and show their duels by the same two methods, `ask_in` and `duel_in`.
+    Args:
+        connection: The transaction's connection.
+        duel: The duel's id.
+        winner: As in `tell`.
+        voter: Who answered; the name was checked.
+        more: What to keep in the event's note.
+
+    Returns:
+        The answer as it is stored: left, right, tie, both_bad or skip.
+
+    Raises:
+        Conflict: If the duel already has another answer.
+        InvalidInput: If there is no such duel, or the winner is unknown.
     """
-
-    def ask_in(
-        self,
-        connection: sa.Connection,
-        *,
-        n: int = 1,
-        voter: str | None = None,
-        allow_self: bool = True,
-        about: Callable[[sa.Connection, Any], Mapping[str, object]] | None = None,
-    ) -> list[Any]:
-        """Ask for duels inside a transaction; see `Study.ask_in` and `TuningStudy.ask_in`."""
-        raise NotImplementedError
-
-    def duel_in(self, history: History, duel: object) -> Any:
-        """Return a duel by its id, from the study's state."""
-        raise NotImplementedError
-
-    def tell(
-        self,
-        duel: Asked | int,
-        winner: str,
-        *,
-        voter: str | None = None,
-        note: str | None = None,
-        cost: float | None = None,
-    ) -> None:
-        """Answer a duel. The answer is on disk when this returns; giving the same answer again is harmless.
-
-        Args:
-            duel: The duel, or its id.
-            winner: `"left"`, `"right"`, `"tie"`, `"both_bad"`, `"skip"`, or the name of one of its arms.
-            voter: Who answered.
-            note: Why, kept in the log.
-            cost: What the answer cost, kept in the log.
-
-        Raises:
-            Conflict: If the duel already has another answer (see `undo`).
-            InvalidInput: If there is no such duel, or the winner is not one of these.
-        """
-        self._storage.write(self.telling(duel, winner, voter=voter, more=check_note(note, cost)))
-
-    def telling(
-        self, duel: Asked | int, winner: str, *, voter: str | None = None, more: Mapping[str, object] | None = None
-    ) -> Write[str]:
-        """Return what `tell` writes; its value is the answer as it is stored."""
-        number, name = self._number(duel), voter_name(voter)
-        return Write(partial(self.tell_in, duel=number, winner=winner, voter=name, more=more), self._row.id)
-
-    def tell_in(
-        self,
-        connection: sa.Connection,
-        *,
-        duel: int,
-        winner: str,
-        voter: str | None = None,
-        more: Mapping[str, object] | None = None,
-    ) -> str:
-        """Answer a duel inside a transaction.
-
-        Args:
-            connection: The transaction's connection.
-            duel: The duel's id.
-            winner: As in `tell`.
-            voter: Who answered; the name was checked.
-            more: What to keep in the event's note.
-
-        Returns:
-            The answer as it is stored: left, right, tie, both_bad or skip.
-
-        Raises:
-            Conflict: If the duel already has another answer.
-            InvalidInput: If there is no such duel, or the winner is unknown.
-        """
-        history = self.current(connection)
-        refuse_invited(self, connection, voter)
-        self._check_duel(history, duel)
-        answer = self._answer_code(history, duel, winner)
-        before = history.answer[duel]
-        if duel in history.forgotten:
-            raise Conflict(f"duel {duel} was closed when its answer was withdrawn: ask for another one")
-        if before == answer:
-            return ANSWERS[answer]
-        if before != OPEN:
-            raise Conflict(
-                f"duel {duel} was answered {ANSWERS[before]!r} already, not {ANSWERS[answer]!r}: undo that first"
-            )
-        attempt = history.attempt[duel]
-        text = json.dumps(more, ensure_ascii=False) if more else None
-        self._write(history, "tell", duel=duel, attempt=attempt, answer=ANSWERS[answer], voter=voter, note=text)
+    history = log.current(connection)
+    refuse_invited(connection, log, voter)
+    log.check_duel(history, duel)
+    answer = log.code_of(history, duel, winner)
+    before = history.answer[duel]
+    if duel in history.forgotten:
+        raise Conflict(f"duel {duel} was closed when its answer was withdrawn: ask for another one")
+    if before == answer:
         return ANSWERS[answer]
+    if before != OPEN:
+        raise Conflict(
+            f"duel {duel} was answered {ANSWERS[before]!r} already, not {ANSWERS[answer]!r}: undo that first"
+        )
+    attempt = history.attempt[duel]
+    text = json.dumps(more, ensure_ascii=False) if more else None
+    log.append_event(history, "tell", duel=duel, attempt=attempt, answer=ANSWERS[answer], voter=voter, note=text)
+    return ANSWERS[answer]
 
-    def note_in(
-        self,
-        connection: sa.Connection,
-        kind: Literal["again", "repeat"],
-        *,
-        duel: int,
-        voter: str | None,
-        note: Mapping[str, object],
-        answer: str | None = None,
-    ) -> None:
-        """Write an event about a duel that changes no counts, see `ledger`."""
-        history = self.current(connection)
-        self._storage.flush(connection)
-        same = (events.c.study_id == self._row.id) & (events.c.duel == duel) & (events.c.kind == kind)
-        attempt = connection.execute(sa.select(sa.func.count()).where(same)).scalar_one()  # so that they differ
-        text = json.dumps(note, ensure_ascii=False)
-        self._write(history, kind, duel=duel, attempt=attempt, answer=answer, voter=voter, note=text)
 
-    def undo(self, duel: Asked | int, *, blind: bool = False) -> None:
-        """Take back the answer to a duel, which is then open again. This voids the verdict's promise, unless blind.
+def write_note(
+    connection: sa.Connection,
+    log: EventLog,
+    kind: Literal["again", "repeat"],
+    *,
+    duel: int,
+    voter: str | None,
+    note: Mapping[str, object],
+    answer: str | None = None,
+) -> None:
+    """Write an event about a duel that changes no counts, see `ledger`."""
+    history = log.current(connection)
+    log.storage.flush(connection)
+    same = (events.c.study_id == log.id) & (events.c.duel == duel) & (events.c.kind == kind)
+    attempt = connection.execute(sa.select(sa.func.count()).where(same)).scalar_one()  # so that they differ
+    text = json.dumps(note, ensure_ascii=False)
+    log.append_event(history, kind, duel=duel, attempt=attempt, answer=answer, voter=voter, note=text)
 
-        Args:
-            duel: The duel, or its id.
-            blind: Whether a voter who sees no results takes it back, such as after a slip of the hand.
 
-        Raises:
-            InvalidInput: If the duel has no answer.
-        """
-        self._storage.write(Write(partial(self.undo_in, duel=self._number(duel), blind=blind), self._row.id))
+def undo_answer(connection: sa.Connection, log: EventLog, *, duel: int, blind: bool = False) -> None:
+    """Take back an answer inside a transaction, see `undo`."""
+    history = log.current(connection)
+    log.check_duel(history, duel)
+    if history.answer[duel] == OPEN or duel in history.forgotten:
+        raise InvalidInput(f"duel {duel} has no answer to undo")
+    votes = int(history.votes_of(np.array([duel]))[0])
+    if votes > 1:
+        raise InvalidInput(
+            f"duel {duel} stands for {votes:,} imported votes, which cannot be asked again one by one: forget "
+            "their voter, if they have one, or import the other votes into a new study"
+        )
+    note = '{"blind": true}' if blind else None
+    log.append_event(history, "undo", duel=duel, attempt=history.attempt[duel], note=note)
 
-    def undo_in(self, connection: sa.Connection, *, duel: int, blind: bool = False) -> None:
-        """Take back an answer inside a transaction, see `undo`."""
-        history = self.current(connection)
-        self._check_duel(history, duel)
-        if history.answer[duel] == OPEN or duel in history.forgotten:
-            raise InvalidInput(f"duel {duel} has no answer to undo")
-        votes = int(history.votes_of(np.array([duel]))[0])
-        if votes > 1:
-            raise InvalidInput(
-                f"duel {duel} stands for {votes:,} imported votes, which cannot be asked again one by one: forget "
-                "their voter, if they have one, or import the other votes into a new study"
-            )
-        note = '{"blind": true}' if blind else None
-        self._write(history, "undo", duel=duel, attempt=history.attempt[duel], note=note)
 
-    def forget(self, voter: str) -> int:
-        """Take back all answers of a voter and erase their name from the log.
+def forget_answers(connection: sa.Connection, log: EventLog, *, name: str) -> int:
+    """Take back all answers of a voter and erase the name; returns how many answers."""
+    was_invited = forget_invited(connection, log, {name, compose(name)})
+    duels = _find_answers(connection, log, name, was_invited)
+    answers = _take_back(connection, log, duels)  # even if there are none: others then forget the name too
+    erase_name(connection, log.id, log.current(connection), name)
+    return answers
 
-        Somebody who voted through a link, such as "Voter 7", is a new voter when they come back. The link of somebody
-        who was invited by name is revoked.
 
-        Args:
-            voter: The voter's name.
+def withdraw_answers(connection: sa.Connection, log: EventLog, *, name: str) -> int:
+    """Take back all answers of a voter, and keep the name; returns how many answers."""
+    duels = _find_answers(connection, log, name)
+    if not len(duels):
+        raise InvalidInput(f"voter {name!r} of study {log.name!r} has no answers that count: nothing to withdraw")
+    return _take_back(connection, log, duels)
 
-        Returns:
-            How many answers were taken back.
 
-        Raises:
-            InvalidInput: If the study has no such voter.
-        """
-        name = past_voter(voter)
-        if name is None:
-            raise InvalidInput("voter is None: expected the name of the voter to forget")
-        return self._storage.write(Write(partial(self._forget_in, name=name), self._row.id))
+def _find_answers(connection: sa.Connection, log: EventLog, name: str, is_known: bool = False) -> np.ndarray:
+    history = log.current(connection)
+    log.storage.flush(connection)
+    return answers_by(connection, log.id, history, name, is_known)
 
-    def withdraw(self, voter: str) -> int:
-        """Take back all answers of a voter, and keep the name: the log still says who gave them.
 
-        What the voter answers after that counts. This voids the verdict's promise.
+def _take_back(connection: sa.Connection, log: EventLog, duels: np.ndarray) -> int:
+    history = log.current(connection)
+    log.append_event(history, "forget", note=json.dumps({"duels": duels.tolist()}))
+    return int(history.votes_of(duels).sum())
 
-        Args:
-            voter: The voter's name.
 
-        Returns:
-            How many answers were taken back.
+def set_retired(connection: sa.Connection, log: EventLog, *, retired: bool) -> None:
+    """Stop asking, or ask again."""
+    history = log.current(connection)
+    if history.retired != retired:
+        log.append_event(history, "retire" if retired else "resume")
 
-        Raises:
-            InvalidInput: If the study has no such voter, or the voter has no answers that count.
-        """
-        name = past_voter(voter)
-        if name is None:
-            raise InvalidInput("voter is None: expected the name of the voter whose answers are withdrawn")
-        return self._storage.write(Write(partial(self._withdraw_in, name=name), self._row.id))
 
-    def _withdraw_in(self, connection: sa.Connection, *, name: str) -> int:
-        duels = self._answers_by(connection, name)
-        if not len(duels):
-            raise InvalidInput(f"voter {name!r} of study {self.name!r} has no answers that count: nothing to withdraw")
-        return self._take_back(connection, duels)
+WITHDREW = "Withdrew the answers of “{}”."  # what a change says
 
-    def _forget_in(self, connection: sa.Connection, *, name: str) -> int:
-        was_invited = forget_invited(connection, self, {name, compose(name)})
-        duels = self._answers_by(connection, name, was_invited)
-        answers = self._take_back(connection, duels)  # even if there are none: others then forget the name too
-        erase_name(connection, self._row.id, self.current(connection), name)
-        return answers
 
-    def _answers_by(self, connection: sa.Connection, name: str, is_known: bool = False) -> np.ndarray:
-        history = self.current(connection)
-        self._storage.flush(connection)
-        return answers_by(connection, self._row.id, history, name, is_known)
+def answers_by(connection: sa.Connection, study: int, history: Record, name: str, is_known: bool = False) -> np.ndarray:
+    """Return the duels whose answers count and are by a voter, inside a transaction.
 
-    def _take_back(self, connection: sa.Connection, duels: np.ndarray) -> int:
-        history = self.current(connection)
-        self._write(history, "forget", note=json.dumps({"duels": duels.tolist()}))
-        return int(history.votes_of(duels).sum())
+    Args:
+        connection: The transaction's connection; everything is written.
+        study: The study's id.
+        history: The study so far.
+        name: The voter's name.
+        is_known: Whether the name is a voter's even if it has no answers, as that of somebody who was invited.
 
-    def retire(self) -> None:
-        """Stop asking. Late answers are still accepted, and all results remain available."""
-        self._storage.write(Write(partial(self._set_retired_in, retired=True), self._row.id))
+    Returns:
+        (n,) int64: Numbers of duels, in order.
 
-    def resume(self) -> None:
-        """Ask again after `retire`."""
-        self._storage.write(Write(partial(self._set_retired_in, retired=False), self._row.id))
+    Raises:
+        InvalidInput: If the study has no such voter.
+    """
+    chosen = sa.select(events.c.kind, events.c.duel, events.c.attempt).where(_theirs(study, name))
+    rows = connection.execute(chosen).all()
+    given = [(duel, attempt) for kind, duel, attempt in rows if kind == "tell"]
+    has_imported = False
+    for event, found in read_stored_voters(connection, study, history.seq):
+        numbers = [number for number, one in enumerate(found.names) if one in _forms(name)]
+        has_imported |= bool(numbers)
+        given += [(event.duel + place, 0) for place in np.flatnonzero(np.isin(found.given, numbers)).tolist()]
+    if not rows and not has_imported and not is_known:
+        raise InvalidInput(f"study {history.row.name!r} has no voter named {name!r}")
+    duels, attempts = np.array(given, np.int64).reshape(-1, 2).T
+    return np.unique(duels[history.answers.include(duels, attempts)])
 
-    def _set_retired_in(self, connection: sa.Connection, *, retired: bool) -> None:
-        history = self.current(connection)
-        if history.retired != retired:
-            self._write(history, "retire" if retired else "resume")
+
+def erase_name(connection: sa.Connection, study: int, history: Record, name: str) -> None:
+    """Erase a voter's name from a study, inside a transaction. Somebody with a voting link is a new voter after it."""
+    forget_voter(connection, study, history.seq, _forms(name))
+    connection.execute(sa.update(events).where(_theirs(study, name)).values(voter=None))
+    for form in _forms(name):
+        rename_in_changes(connection, study, WITHDREW.format(form), WITHDREW.format("a voter who was forgotten"))
+    number = name.removeprefix("Voter ")
+    if number.isdecimal() and name == link_voter(int(number)):
+        one = (voters.c.study_id == study) & (voters.c.number == int(number))
+        connection.execute(sa.update(voters).where(one).values(digest=None))  # the number is not used again
+
+
+def _forms(name: str) -> set[str]:
+    return {name, compose(name)}
+
+
+def _theirs(study: int, name: str) -> sa.ColumnElement[bool]:
+    return (events.c.study_id == study) & events.c.voter.in_(_forms(name))

@@ -1,6 +1,7 @@
 """A study's log: how its events are read, checked and appended to.
 
-Which answers a voter gave, to take them back; and how to erase the voter's name.
+Everything a study shows is computed from its log. Many threads, processes and hosts may append to one log: each write
+first applies what others have written.
 """
 
 import json
@@ -10,20 +11,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
-import numpy as np
 import sqlalchemy as sa
 
 from ..engine import loop
 from ..errors import DamagedStudy, DeletedStudy, InvalidInput, StorageError
 from ..policies import Policy
-from ..storage.batches import Batch, Voters, forget_voter, read_stored, read_stored_voters, unpack, unpack_voters
-from ..storage.changes import rename_in_changes
+from ..storage.batches import Batch, Voters, read_stored, unpack, unpack_voters
 from ..storage.storage import Event, EventRow, NotReady, Storage, StudyRow, Write
-from ..storage.tables import events, snapshots, studies, voters
+from ..storage.tables import events, snapshots, studies
 from ..votes.columns import ANSWERS, OTHER_WORDS, WORDS, plain
-from ..votes.names import compose, link_voter, place_of
+from ..votes.names import place_of
 from .duels import Asked, LogEntry, duel_number, iso_time
-from .state.counts import TIE, Record, chain_digest, next_event
+from .state.counts import TIE, chain_digest, next_event
 from .state.item_schedule import item_set_of
 from .state.live import History
 from .state.people import NOBODY
@@ -33,6 +32,7 @@ SNAPSHOT_EVERY = 20_000  # events, and a twenty-fifth of the log
 PAGE = 4_000  # events to apply while others wait …
 VOTES = 250_000  # … and imported votes, but at least one import
 T = TypeVar("T")
+About = Callable[[sa.Connection, Any], Mapping[str, object]]  # what to keep in the note of a question
 clock: Callable[[], float] = time.time
 
 
@@ -43,8 +43,14 @@ class Imported(NamedTuple):
     voters: Voters | None
 
 
-class Log:
-    """The part of `Study` that reads and writes its events, and keeps its history up to date."""
+class EventLog:
+    """The events of one study, and the state that follows from them. What a user calls is in `Study`.
+
+    Methods that take a connection are called inside a transaction, see `write`.
+    """
+
+    has_verdict = False  # whether answers can end the study
+    repeats_questions = True  # whether several people are asked the same
 
     def __init__(self, storage: Storage, row: StudyRow, policy: Policy | None = None) -> None:
         self._storage, self._row, self._policy = storage, row, policy
@@ -68,6 +74,19 @@ class Log:
     def storage(self) -> Storage:
         """Where the study is stored."""
         return self._storage
+
+    def write(self, operation: Callable[[sa.Connection], T], last: bool = False) -> T:
+        """Write, and return the operation's value once it is on disk; see `writing` for the arguments."""
+        return self._storage.write(self.make_write(operation, last))
+
+    def make_write(self, operation: Callable[[sa.Connection], T], last: bool = False) -> Write[T]:
+        """Return a write to this log, for callers that wait in their own way.
+
+        Args:
+            operation: Called inside the transaction.
+            last: Whether it runs after the other writes of its commit, as questions do.
+        """
+        return Write(operation, self._row.id, last)
 
     def read(self, look: Callable[[sa.Connection, History], T]) -> T:
         """Call a function with the study as it is now.
@@ -118,6 +137,47 @@ class Log:
         if not history.is_ready:
             raise NotReady(self._row.id, self._catch_up)
         return history.player()
+
+    def ask(
+        self,
+        connection: sa.Connection,
+        *,
+        n: int = 1,
+        voter: str | None = None,
+        allow_self: bool = True,
+        about: About | None = None,
+        by_judge: bool = False,
+    ) -> list[Any]:
+        """Ask for duels; see `ArmLog.ask` and `TuningLog.ask`."""
+        raise NotImplementedError
+
+    def parts_of(self, n: int) -> list[int]:
+        """Return the sizes of the parts in which n questions are asked, each in a write of its own."""
+        raise NotImplementedError
+
+    def find_duel(self, history: History, duel: object) -> Any:
+        """Return a duel by its id, from the study's state.
+
+        Raises:
+            InvalidInput: If there is no such duel.
+        """
+        raise NotImplementedError
+
+    def find_end(self, connection: sa.Connection | None = None) -> str | None:
+        """Return why the study needs no more votes, by its verdict; None if it does, or has no verdict.
+
+        Args:
+            connection: That of a transaction, while others wait; without one, this blocks.
+        """
+        return None
+
+    def can_show(self, connection: sa.Connection, duel: Any, item: int | None) -> bool:
+        """Return whether a question can be shown as it was asked."""
+        return True
+
+    def prepare(self) -> None:
+        """Load the study, and compile what questions need, now rather than when the first one is asked."""
+        raise NotImplementedError
 
     def _get_loaded(self) -> History | None:
         return cast("History | None", self._storage.histories.get(self._row.id))
@@ -280,16 +340,7 @@ class Log:
             return read_stored(connection, self._row.id, seq)[0]
 
     def check(self) -> int:
-        """Replay the whole log, and check every digest and that each question is the one the policy asks.
-
-        Questions that another version of the policy asked cannot be compared; a warning says so.
-
-        Returns:
-            How many events there are.
-
-        Raises:
-            DamagedStudy: If the log is not what was written.
-        """
+        """Replay the whole log, see `Study.check`."""
         replayed, compare = History(self._row, self._policy), True
         replayed.policy_files = self._storage.policy_files
 
@@ -311,7 +362,7 @@ class Log:
             warnings.warn(
                 f"the questions of study {self.name!r} were asked by another version of policy {self._row.policy}: the "
                 "log is complete, but whether they are the policy's own was not checked",
-                stacklevel=2,
+                stacklevel=3,
             )
         return replayed.seq
 
@@ -319,17 +370,14 @@ class Log:
         """Whether the study was created with the policy's present code."""
         return bool(self._row.settings.get("code") == loop.code_of(policy))
 
-    def _write(self, history: History, kind: str, **fields: int | str | None) -> None:
+    def append_event(self, history: History, kind: str, **fields: int | str | None) -> None:
         """Append one event."""
         event = next_event(history, kind, clock(), **fields)
         history.take(event)
-        self._append(history, [event])
+        self.append(history, [event])
 
-    def write_event(self, connection: sa.Connection, kind: str, note: Mapping[str, Any]) -> None:
-        """Append an event that has only a note."""
-        self._write(self.current(connection), kind, note=json.dumps(note, ensure_ascii=False))
-
-    def _append(self, history: History, new: Sequence[Event]) -> None:
+    def append(self, history: History, new: Sequence[Event]) -> None:
+        """Append events that the state includes already."""
         self._storage.append(self._row.id, new)
         if history.since_snapshot >= max(SNAPSHOT_EVERY, history.weight // 25):
             history.note_snapshot()
@@ -354,17 +402,12 @@ class Log:
         values = {"study_id": key, "seq": seq, "digest": digest, "content": content}
         connection.execute(sa.insert(snapshots).values(values))
 
-    def events(self, after: int = 0, limit: int | None = None) -> list[LogEntry]:
-        """Return the log.
-
-        Args:
-            after: Start with the event after this sequence number.
-            limit: Return at most this many events.
-        """
+    def entries(self, after: int = 0, limit: int | None = None) -> list[LogEntry]:
+        """Return the events after a sequence number, at most so many, as users see them."""
         return self.read(partial(self._entries, after=after, limit=limit))
 
-    def events_in(self, connection: sa.Connection, after: int = 0) -> list[LogEntry]:
-        """As `events`, inside a transaction."""
+    def new_entries(self, connection: sa.Connection, after: int = 0) -> list[LogEntry]:
+        """As `entries`, inside a transaction."""
         history = self.current(connection)
         self._storage.flush(connection)
         return self._entries(connection, history, after=after, limit=None)
@@ -373,17 +416,24 @@ class Log:
         rows = self._storage.read_events(connection, self._row.id, after, limit)
         return [log_entry(history, Event(*row)) for row in rows]
 
-    def _number(self, duel: Asked | int | str) -> int:
+    def number_of(self, duel: Asked | int | str) -> int:
+        """Return the id of a duel, which may be given itself."""
         if isinstance(duel, Asked) and duel.study != self.name:
             raise InvalidInput(f"the duel belongs to study {duel.study!r}: expected one of study {self.name!r}")
         return duel_number(duel)
 
-    def _check_duel(self, history: History, number: int) -> None:
+    def check_duel(self, history: History, number: int) -> None:
+        """Raise `InvalidInput` if there is no such duel."""
         if not 0 <= number < len(history.left):
             asked = f"0 to {len(history.left) - 1}" if history.left else "none so far"
             raise InvalidInput(f"study {self.name!r} has no duel {number}: expected one that was asked ({asked})")
 
-    def _answer_code(self, history: History, number: int, winner: object) -> int:
+    def code_of(self, history: History, number: int, winner: object) -> int:
+        """Return the place of an answer in `ANSWERS`.
+
+        Raises:
+            InvalidInput: If the winner is neither an answer nor an arm of this duel.
+        """
         left, right = history.names[history.left[number]], history.names[history.right[number]]
         if winner in ANSWERS:
             return ANSWERS.index(winner)
@@ -442,56 +492,3 @@ def log_entry(history: History, event: Event) -> LogEntry:
         time=iso_time(event.time),
         note=json.loads(event.note) if event.note else {},
     )
-
-
-WITHDREW = "Withdrew the answers of “{}”."  # what a change says
-
-
-def answers_by(connection: sa.Connection, study: int, history: Record, name: str, is_known: bool = False) -> np.ndarray:
-    """Return the duels whose answers count and are by a voter, inside a transaction.
-
-    Args:
-        connection: The transaction's connection; everything is written.
-        study: The study's id.
-        history: The study so far.
-        name: The voter's name.
-        is_known: Whether the name is a voter's even if it has no answers, as that of somebody who was invited.
-
-    Returns:
-        (n,) int64: Numbers of duels, in order.
-
-    Raises:
-        InvalidInput: If the study has no such voter.
-    """
-    chosen = sa.select(events.c.kind, events.c.duel, events.c.attempt).where(_theirs(study, name))
-    rows = connection.execute(chosen).all()
-    given = [(duel, attempt) for kind, duel, attempt in rows if kind == "tell"]
-    has_imported = False
-    for event, found in read_stored_voters(connection, study, history.seq):
-        numbers = [number for number, one in enumerate(found.names) if one in _forms(name)]
-        has_imported |= bool(numbers)
-        given += [(event.duel + place, 0) for place in np.flatnonzero(np.isin(found.given, numbers)).tolist()]
-    if not rows and not has_imported and not is_known:
-        raise InvalidInput(f"study {history.row.name!r} has no voter named {name!r}")
-    duels, attempts = np.array(given, np.int64).reshape(-1, 2).T
-    return np.unique(duels[history.answers.include(duels, attempts)])
-
-
-def erase_name(connection: sa.Connection, study: int, history: Record, name: str) -> None:
-    """Erase a voter's name from a study, inside a transaction. Somebody with a voting link is a new voter after it."""
-    forget_voter(connection, study, history.seq, _forms(name))
-    connection.execute(sa.update(events).where(_theirs(study, name)).values(voter=None))
-    for form in _forms(name):
-        rename_in_changes(connection, study, WITHDREW.format(form), WITHDREW.format("a voter who was forgotten"))
-    number = name.removeprefix("Voter ")
-    if number.isdecimal() and name == link_voter(int(number)):
-        one = (voters.c.study_id == study) & (voters.c.number == int(number))
-        connection.execute(sa.update(voters).where(one).values(digest=None))  # the number is not used again
-
-
-def _forms(name: str) -> set[str]:
-    return {name, compose(name)}
-
-
-def _theirs(study: int, name: str) -> sa.ColumnElement[bool]:
-    return (events.c.study_id == study) & events.c.voter.in_(_forms(name))

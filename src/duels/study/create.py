@@ -31,6 +31,7 @@ from ..storage.tables import events, snapshots, studies, votes
 from ..votes.names import arm_names, compose, is_text
 from ..votes.names import study_name as checked_name
 from . import base
+from .arm_log import ArmLog
 from .duels import iso_time
 from .state.counts import next_event
 from .state.live import History, digest_of_file
@@ -147,20 +148,20 @@ def create_study(
     )
     created = find_or_insert(store, row, {"arms": list(names)}, load_if_exists)
     if created.is_new:
-        made = Study(store, created.row, chosen)
+        made = Study(ArmLog(store, created.row, chosen))
         if "policy" in (known := notices(made, chosen)):
             warnings.warn(known["policy"], stacklevel=2)
         return made
-    found = Study(store, created.row)
+    found = Study(ArmLog(store, created.row))
     _refuse_different(found, names, {name: getattr(goal, name) for name in asked_for if name != "margin"})
     if margin is not None:
         found.set_margin(goal.margin)
     if policy is None:
         return found
     chosen = load_policy(policy).with_goal(found.goal.confidence, found.goal.margin)
-    if (found.policy, found.row.horizon) != (str(chosen), horizon):
+    if (found.policy, found._log.row.horizon) != (str(chosen), horizon):
         raise Conflict(f"study {found.name!r} exists with the policy {found.policy}: choose another name")
-    return Study(store, created.row, chosen)
+    return Study(ArmLog(store, created.row, chosen))
 
 
 def notices(study: Study, policy: Policy) -> dict[str, str]:
@@ -176,7 +177,7 @@ def notices(study: Study, policy: Policy) -> dict[str, str]:
         Sentences under `policy` and `margin`; empty if there is nothing to say.
     """
     known: dict[str, str] = {}
-    goal = goal_of(study.row.settings)
+    goal = goal_of(study._log.row.settings)
     if goal.asks_once:
         return known
     if policy.live:
@@ -286,7 +287,7 @@ def load_study(
         raise InvalidInput(
             f"study {study_name!r} has the policy {row.policy}, not {chosen}: its answers were to that one"
         )
-    return Study(store, row, chosen)
+    return Study(ArmLog(store, row, chosen))
 
 
 def find_row(study_name: str, storage: str | Storage | None = None) -> tuple[Storage, StudyRow]:
@@ -344,16 +345,16 @@ def list_studies(storage: str | Storage | None = None) -> list[StudyInfo]:
     found = []
     for row in rows:
         with suppress(DeletedStudy):  # meanwhile, by another process
-            found.append(_info(Study(store, row)))
+            found.append(_info(Study(ArmLog(store, row))))
     return found
 
 
 def _info(study: Study) -> StudyInfo:
-    row = study.row
+    row = study._log.row
     tuned = len(row.settings["space"]) if row.is_tuning else None
     known = StudyInfo(row.name, row.policy, None, None, None, iso_time(row.created), parameters=tuned)
     try:
-        history = study.history()
+        history = study._log.history()
     except DamagedStudy as error:
         return known._replace(damaged=str(error))
     arms = None if row.is_tuning else sum(history.active)
@@ -401,7 +402,7 @@ def _refuse_different(study: Study, names: list[str], goal: Mapping[str, object]
     started = study.events(limit=1)[0].note["arms"]
     if names not in (started, list(map(compose, started))):
         raise Conflict(f"study {study.name!r} exists with other arms ({', '.join(started)}): choose another name")
-    own = goal_of(study.row.settings)._asdict()  # as it was created: `set_after` may have been called since
+    own = goal_of(study._log.row.settings)._asdict()  # as it was created: `set_after` may have been called since
     own["about"] = study.goal.about
     for what, value in goal.items():
         if own[what] != value:

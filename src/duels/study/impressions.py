@@ -17,7 +17,8 @@ from ..rankers.interleaving import Method, find_live_method, infer, interleave
 from ..storage.storage import Write
 from ..storage.tables import impressions
 from ..votes.names import voter_name
-from .answering import Answering
+from .answering import write_answer
+from .base import EventLog
 from .duels import Duel, duel_number
 
 MOST_DOCUMENTS = 1000  # on a list
@@ -64,7 +65,7 @@ class ListRequest(NamedTuple):
 
 
 def show_list(
-    study: Answering,
+    study: EventLog,
     rankings: Mapping[str, Sequence[Document] | np.ndarray],
     duel: int | None,
     *,
@@ -80,17 +81,17 @@ def show_list(
     length = check_int("length", length, 1, MOST_DOCUMENTS)
     wanted = ListRequest(documents, find_live_method(method), length, missing)
     if duel is not None:
-        return Write(partial(_show_list_of, study=study, wanted=wanted, number=duel), study.id)
+        return study.make_write(partial(_show_list_of, study=study, wanted=wanted, number=duel))
     name = voter_name(voter)
-    return Write(partial(_ask_and_show, study=study, wanted=wanted, voter=name), study.id, last=True)
+    return study.make_write(partial(_ask_and_show, study=study, wanted=wanted, voter=name), last=True)
 
 
 def answer_by_clicks(
-    study: Answering, impression: Impression | int, clicks: Iterable[Document], *, voter: str | None
+    study: EventLog, impression: Impression | int, clicks: Iterable[Document], *, voter: str | None
 ) -> Write[str]:
     """Return what `Study.clicks` writes; see there for the arguments."""
     number, clicked, name = impression_number(impression), _as_documents("clicks", clicks), voter_name(voter)
-    return Write(partial(_answer_by_clicks, study=study, number=number, clicks=clicked, voter=name), study.id)
+    return study.make_write(partial(_answer_by_clicks, study=study, number=number, clicks=clicked, voter=name))
 
 
 def impression_number(impression: Impression | int) -> int:
@@ -116,7 +117,7 @@ def _as_documents(what: str, documents: Iterable[Any]) -> list[Document]:
     return plain
 
 
-def _ask_and_show(connection: sa.Connection, *, study: Answering, wanted: ListRequest, voter: str | None) -> Impression:
+def _ask_and_show(connection: sa.Connection, *, study: EventLog, wanted: ListRequest, voter: str | None) -> Impression:
     """Ask for a duel and store its list. If there can be no list, nothing is asked."""
     history = study.current(connection)
     for name, active in zip(history.names, history.active):
@@ -129,20 +130,20 @@ def _ask_and_show(connection: sa.Connection, *, study: Answering, wanted: ListRe
         shown.append(_store_list(connection, study, duel, wanted))
         return {}
 
-    study.ask_in(connection, voter=voter, about=store_list)
+    study.ask(connection, voter=voter, about=store_list)
     return shown[0]
 
 
-def _show_list_of(connection: sa.Connection, *, study: Answering, wanted: ListRequest, number: int) -> Impression:
+def _show_list_of(connection: sa.Connection, *, study: EventLog, wanted: ListRequest, number: int) -> Impression:
     """Return the list of a duel that was asked for before; it is made once."""
-    duel = study.duel_in(study.current(connection), number)
+    duel = study.find_duel(study.current(connection), number)
     record = _find_record(connection, study, number)
     if record is None:
         return _store_list(connection, study, duel, wanted)
     return Impression(duel.id, record["documents"], duel.id, duel.left, duel.right)
 
 
-def _store_list(connection: sa.Connection, study: Answering, duel: Duel, wanted: ListRequest) -> Impression:
+def _store_list(connection: sa.Connection, study: EventLog, duel: Duel, wanted: ListRequest) -> Impression:
     documents, record = _make_list(duel, wanted)
     connection.execute(sa.insert(impressions).values(study_id=study.id, duel=duel.id, record=json.dumps(record)))
     return Impression(duel.id, documents, duel.id, duel.left, duel.right)
@@ -158,19 +159,19 @@ def _make_list(duel: Duel, wanted: ListRequest) -> tuple[list[Document], dict[st
     return interleave(left, right, method=wanted.method, length=wanted.length, missing=wanted.missing)
 
 
-def _find_record(connection: sa.Connection, study: Answering, number: int) -> dict[str, Any] | None:
+def _find_record(connection: sa.Connection, study: EventLog, number: int) -> dict[str, Any] | None:
     here = (impressions.c.study_id == study.id) & (impressions.c.duel == number)
     found = connection.execute(sa.select(impressions.c.record).where(here)).scalar()
     return None if found is None else json.loads(found)
 
 
 def _answer_by_clicks(
-    connection: sa.Connection, *, study: Answering, number: int, clicks: list[Document], voter: str | None
+    connection: sa.Connection, *, study: EventLog, number: int, clicks: list[Document], voter: str | None
 ) -> str:
     record = _find_record(connection, study, number)
     if record is None:
         raise NotFound(f"study {study.name!r} has no impression {number}: interleave first")
-    return study.tell_in(connection, duel=number, winner=_winner_of(record, clicks), voter=voter)
+    return write_answer(connection, study, duel=number, winner=_winner_of(record, clicks), voter=voter)
 
 
 def _winner_of(record: dict[str, Any], clicks: list[Document]) -> str:

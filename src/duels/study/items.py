@@ -15,21 +15,23 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
 
 from ..checks import check_int
 from ..errors import Conflict, InvalidInput, LackingOutputs, NotFound, shorten
 from ..storage.statements import Row, execute, execute_many, fetch_rows, join_marks
-from ..storage.storage import Write
 from ..votes.item_tables import join_names
 from ..votes.items import KINDS, AddedItems, Item, ItemSource, Output, read_items
 from ..votes.names import place_of
-from .base import Log
+from .base import EventLog
 from .duels import Duel, DuelItem
 from .state.item_schedule import ItemSet
 from .stats.about import THESE_ANSWERS
+
+if TYPE_CHECKING:
+    from .event_study import EventStudy
 
 __all__ = [
     "KINDS",
@@ -58,7 +60,7 @@ PROMPTS = "SELECT number, prompt, tags FROM items WHERE study_id = ? ORDER BY nu
 LAST = "last_item"  # the setting with the largest number of an item that was removed
 
 
-def names_of_arms(connection: sa.Connection, study: Log, items: Sequence[Item]) -> dict[str, str]:
+def names_of_arms(connection: sa.Connection, study: EventLog, items: Sequence[Item]) -> dict[str, str]:
     """Return the study's name of each arm that items have outputs of. Call it before anything is written.
 
     Raises:
@@ -81,7 +83,7 @@ def names_of_arms(connection: sa.Connection, study: Log, items: Sequence[Item]) 
 
 
 def insert_items(
-    connection: sa.Connection, study: Log, items: Sequence[Item], names: Mapping[str, str], start: int
+    connection: sa.Connection, study: EventLog, items: Sequence[Item], names: Mapping[str, str], start: int
 ) -> None:
     """Store items with the numbers from `start` on, and their arms by these names."""
     key = study.id
@@ -96,7 +98,7 @@ def insert_items(
 
 
 def match_items(
-    connection: sa.Connection, study: Log, items: Sequence[Item], names: Mapping[str, str]
+    connection: sa.Connection, study: EventLog, items: Sequence[Item], names: Mapping[str, str]
 ) -> tuple[list[Item], list[Row], dict[int, tuple[str, ...]]]:
     """Find the items of a study with the same prompts, the first with the first, and what they lack.
 
@@ -132,7 +134,7 @@ def match_items(
 
 
 def _find_lacking(
-    connection: sa.Connection, study: Log, number: int, item: Item, names: Mapping[str, str]
+    connection: sa.Connection, study: EventLog, number: int, item: Item, names: Mapping[str, str]
 ) -> list[Row]:
     """The outputs of an item that the one with this number does not have yet."""
     known: dict[str, str] = dict(
@@ -152,28 +154,28 @@ def _plain(prompt: str) -> str:
     return prompt.replace("\r\n", "\n").strip()
 
 
-def insert_outputs(connection: sa.Connection, study: Log, outputs: Sequence[Row]) -> None:
+def insert_outputs(connection: sa.Connection, study: EventLog, outputs: Sequence[Row]) -> None:
     """Store outputs of items that are there: rows (item, arm, kind, content)."""
     columns = "study_id, item, arm, kind, content"
     values = [(study.id, *output) for output in outputs]
     execute_many(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", values)
 
 
-def write_tags(connection: sa.Connection, study: Log, tags: Mapping[int, Sequence[str]]) -> None:
+def write_tags(connection: sa.Connection, study: EventLog, tags: Mapping[int, Sequence[str]]) -> None:
     """Replace the tags of items, by number."""
     for number, some in tags.items():
         text = "UPDATE items SET tags = ? WHERE study_id = ? AND number = ?"
         execute(connection, text, (pack_tags(some), study.id, number))
 
 
-def delete_item(connection: sa.Connection, study: Log, number: int) -> None:
+def delete_item(connection: sa.Connection, study: EventLog, number: int) -> None:
     """Remove an item, and remember its number so that no other item gets it."""
     execute(connection, "DELETE FROM outputs WHERE study_id = ? AND item = ?", (study.id, number))
     execute(connection, "DELETE FROM items WHERE study_id = ? AND number = ?", (study.id, number))
     remember_number(connection, study, number)
 
 
-def remember_number(connection: sa.Connection, study: Log, number: int) -> None:
+def remember_number(connection: sa.Connection, study: EventLog, number: int) -> None:
     """Note the number of an item that is removed, if it is the largest so far; 0 says that there were items."""
     (text,) = fetch_rows(connection, SETTINGS, (study.id,))[0]
     settings = json.loads(text)
@@ -182,14 +184,14 @@ def remember_number(connection: sa.Connection, study: Log, number: int) -> None:
         execute(connection, "UPDATE studies SET settings = ? WHERE id = ?", (changed, study.id))
 
 
-def last_number(connection: sa.Connection, study: Log) -> int:
+def last_number(connection: sa.Connection, study: EventLog) -> int:
     """Return the largest number that an item has or had; 0 if there was none."""
     there: int = fetch_rows(connection, "SELECT max(number) FROM items WHERE study_id = ?", (study.id,))[0][0] or 0
     removed: int = json.loads(fetch_rows(connection, SETTINGS, (study.id,))[0][0]).get(LAST, 0)
     return max(there, removed)
 
 
-def refuse_if_fixed(connection: sa.Connection, study: Log, what: str) -> None:
+def refuse_if_fixed(connection: sa.Connection, study: EventLog, what: str) -> None:
     """Raise `Conflict` if a study counts the answers about exactly its items, and has asked its first question."""
     history = study.current(connection)
     if history.goal.about == THESE_ANSWERS and history.left and history.items is not None:
@@ -199,7 +201,7 @@ def refuse_if_fixed(connection: sa.Connection, study: Log, what: str) -> None:
         )
 
 
-def note_items(connection: sa.Connection, study: Log) -> None:
+def note_items(connection: sa.Connection, study: EventLog) -> None:
     """Write to the log which items questions may be about now, if that has changed since the first question."""
 
     history = study.current(connection)
@@ -207,10 +209,10 @@ def note_items(connection: sa.Connection, study: Log) -> None:
         return
     found = find_item_set(connection, study)
     if (found.items, found.ready) != (history.items.items, history.items.ready):
-        study.write_event(connection, "items", found.as_note())
+        study.append_event(history, "items", note=json.dumps(found.as_note(), ensure_ascii=False))
 
 
-def no_item(study: Log, number: int) -> NotFound:
+def no_item(study: EventLog, number: int) -> NotFound:
     """Return the error for a number that no item has."""
     return NotFound(f"study {study.name!r} has no item {number}: it may have been removed")
 
@@ -250,17 +252,17 @@ def lost_all(connection: sa.Connection, study_id: int) -> bool:
     return bool(found) and LAST in json.loads(found[0][0])
 
 
-def _read_rows(study: Log, text: str, values: Sequence[object]) -> list[Row]:
+def _read_rows(study: "EventStudy", text: str, values: Sequence[object]) -> list[Row]:
     """Return what a statement finds, on the connection that also writes."""
-    with study.storage.lock, study.storage.translate_errors():
-        return fetch_rows(study.storage.connection(), text, values)
+    with study._log.storage.lock, study._log.storage.translate_errors():
+        return fetch_rows(study._log.storage.connection(), text, values)
 
 
 NUMBERS = "SELECT number FROM items WHERE study_id = ?"
 OUTPUTS = "SELECT arm, count(*) FROM outputs WHERE study_id = ? GROUP BY arm"
 
 
-def add_items(study: Log, items: ItemSource) -> AddedItems:
+def add_items(study: "EventStudy", items: ItemSource) -> AddedItems:
     """Add items to a study: all of them or, after an error, none.
 
     A prompt that the study has is not added again: its item gets the outputs that it lacks, as of an arm that was added
@@ -281,10 +283,10 @@ def add_items(study: Log, items: ItemSource) -> AddedItems:
             an item has another output of an arm.
         InvalidInput: If they cannot be read, or have outputs of arms that the study does not have.
     """
-    return study.storage.write(Write(partial(_merge_items, study=study, items=read_items(items, fewest=1)), study.id))
+    return study._log.write(partial(_merge_items, study=study._log, items=read_items(items, fewest=1)))
 
 
-def _merge_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) -> AddedItems:
+def _merge_items(connection: sa.Connection, *, study: EventLog, items: Sequence[Item]) -> AddedItems:
     names = names_of_arms(connection, study, items)
     new, more, tags = match_items(connection, study, items, names)
     if new:
@@ -297,12 +299,12 @@ def _merge_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]
     return AddedItems(len(new), len(more))
 
 
-def append_items(study: Log, items: Sequence[Item]) -> int:
+def append_items(study: "EventStudy", items: Sequence[Item]) -> int:
     """Add items, also with prompts that the study has; returns how many."""
-    return study.storage.write(Write(partial(_append_items, study=study, items=items), study.id))
+    return study._log.write(partial(_append_items, study=study._log, items=items))
 
 
-def _append_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) -> int:
+def _append_items(connection: sa.Connection, *, study: EventLog, items: Sequence[Item]) -> int:
     refuse_if_fixed(connection, study, "items cannot be added")
     names = names_of_arms(connection, study, items)
     insert_items(connection, study, items, names, last_number(connection, study) + 1)
@@ -310,12 +312,12 @@ def _append_items(connection: sa.Connection, *, study: Log, items: Sequence[Item
     return len(items)
 
 
-def store_items(study: Log, items: Sequence[Item]) -> bool:
+def store_items(study: "EventStudy", items: Sequence[Item]) -> bool:
     """Add items to a study that has none; returns whether they were added. Outputs may be missing, see `add_output`."""
-    return study.storage.write(Write(partial(_store_items, study=study, items=items), study.id))
+    return study._log.write(partial(_store_items, study=study._log, items=items))
 
 
-def _store_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) -> bool:
+def _store_items(connection: sa.Connection, *, study: EventLog, items: Sequence[Item]) -> bool:
     return not has_any(connection, study.id) and bool(_append_items(connection, study=study, items=items))
 
 
@@ -327,21 +329,21 @@ class Lacking(NamedTuple):
     prompt: str
 
 
-def find_lacking(study: Log) -> list[Lacking]:
+def find_lacking(study: "EventStudy") -> list[Lacking]:
     """Return the outputs of active arms that a study's items do not have, by item."""
-    prompts = _read_rows(study, "SELECT number, prompt FROM items WHERE study_id = ? ORDER BY number", (study.id,))
-    there = {*_read_rows(study, "SELECT item, arm FROM outputs WHERE study_id = ?", (study.id,))}
-    history = study.history()
+    prompts = _read_rows(study, "SELECT number, prompt FROM items WHERE study_id = ? ORDER BY number", (study._log.id,))
+    there = {*_read_rows(study, "SELECT item, arm FROM outputs WHERE study_id = ?", (study._log.id,))}
+    history = study._log.history()
     arms = [name for name, active in zip(history.names, history.active) if active]
     return [Lacking(number, arm, prompt) for number, prompt in prompts for arm in arms if (number, arm) not in there]
 
 
-def add_output(study: Log, item: int, arm: str, output: Output) -> None:
+def add_output(study: "EventStudy", item: int, arm: str, output: Output) -> None:
     """Add the output of an arm for an item; if there is one already, it stays."""
-    study.storage.write(Write(partial(_add_output, study=study, item=item, arm=arm, output=output), study.id))
+    study._log.write(partial(_add_output, study=study._log, item=item, arm=arm, output=output))
 
 
-def _add_output(connection: sa.Connection, *, study: Log, item: int, arm: str, output: Output) -> None:
+def _add_output(connection: sa.Connection, *, study: EventLog, item: int, arm: str, output: Output) -> None:
     key = (study.id, item, arm)
     study.current(connection)
     if not fetch_rows(connection, "SELECT 1 FROM outputs WHERE study_id = ? AND item = ? AND arm = ?", key):
@@ -350,12 +352,12 @@ def _add_output(connection: sa.Connection, *, study: Log, item: int, arm: str, o
         note_items(connection, study)
 
 
-def count_items(study: Log) -> int:
+def count_items(study: "EventStudy") -> int:
     """Return how many items a study has."""
-    return int(_read_rows(study, "SELECT count(*) FROM items WHERE study_id = ?", (study.id,))[0][0])
+    return int(_read_rows(study, "SELECT count(*) FROM items WHERE study_id = ?", (study._log.id,))[0][0])
 
 
-def list_items(study: Log, after: int = 0, limit: int = 50) -> list[tuple[int, Item]]:
+def list_items(study: "EventStudy", after: int = 0, limit: int = 50) -> list[tuple[int, Item]]:
     """Return items with their numbers.
 
     Args:
@@ -367,7 +369,7 @@ def list_items(study: Log, after: int = 0, limit: int = 50) -> list[tuple[int, I
     return _list_items(study, after, limit, None)
 
 
-def item_of(study: Log, number: int, arms: Iterable[str] | None = None) -> Item:
+def item_of(study: "EventStudy", number: int, arms: Iterable[str] | None = None) -> Item:
     """Return an item by its number.
 
     Args:
@@ -385,11 +387,11 @@ def item_of(study: Log, number: int, arms: Iterable[str] | None = None) -> Item:
     return found[0][1]
 
 
-def _list_items(study: Log, after: int, limit: int, arms: Sequence[str] | None) -> list[tuple[int, Item]]:
-    key, only = study.id, "" if arms is None else f" AND arm IN ({join_marks(arms)})"
+def _list_items(study: "EventStudy", after: int, limit: int, arms: Sequence[str] | None) -> list[tuple[int, Item]]:
+    key, only = study._log.id, "" if arms is None else f" AND arm IN ({join_marks(arms)})"
     prompts = "SELECT number, prompt, tags FROM items WHERE study_id = ? AND number > ? ORDER BY number LIMIT ?"
     outputs = f"SELECT item, arm, kind, content FROM outputs WHERE study_id = ? AND item BETWEEN ? AND ?{only}"
-    with study.storage.lock:
+    with study._log.storage.lock:
         there = _read_rows(study, prompts, (key, after, limit))
         found = {number: Item(prompt, {}, read_tags(tags)) for number, prompt, tags in there}
         if found and (arms is None or arms):
@@ -399,12 +401,12 @@ def _list_items(study: Log, after: int, limit: int, arms: Sequence[str] | None) 
     return list(found.items())
 
 
-def with_items(study: Log, duels: list[Duel]) -> list[Duel]:
+def with_items(study: "EventStudy", duels: list[Duel]) -> list[Duel]:
     """Return duels with the prompts and outputs that they are about, if the study has items."""
     return [duel if duel.item is None else _with_item(study, duel, duel.item.number) for duel in duels]
 
 
-def _with_item(study: Log, duel: Duel, number: int) -> Duel:
+def _with_item(study: "EventStudy", duel: Duel, number: int) -> Duel:
     arms = (duel.left, duel.right)
     try:
         item = item_of(study, number, arms)
@@ -413,16 +415,16 @@ def _with_item(study: Log, duel: Duel, number: int) -> Duel:
     return duel._replace(item=DuelItem(number, item.prompt, *map(item.outputs.get, arms)))
 
 
-def clear_items(study: Log) -> int:
+def clear_items(study: "EventStudy") -> int:
     """Remove all items of a study, so that what past duels have shown can no longer be looked at.
 
     Returns:
         How many items there were.
     """
-    return study.storage.write(Write(partial(_clear_items, study=study), study.id))
+    return study._log.write(partial(_clear_items, study=study._log))
 
 
-def _clear_items(connection: sa.Connection, *, study: Log) -> int:
+def _clear_items(connection: sa.Connection, *, study: EventLog) -> int:
     had_questions = bool(study.current(connection).left)
     last = last_number(connection, study)
     if last:
@@ -433,23 +435,23 @@ def _clear_items(connection: sa.Connection, *, study: Log) -> int:
     return removed
 
 
-def allow_scripts(study: Log, allowed: bool) -> None:
+def allow_scripts(study: "EventStudy", allowed: bool) -> None:
     """Set whether scripts in HTML outputs run when people look at them. A new study does not allow it."""
-    study.storage.write(Write(partial(_allow_scripts, study=study, allowed=allowed), study.id))
+    study._log.write(partial(_allow_scripts, study=study._log, allowed=allowed))
 
 
-def _allow_scripts(connection: sa.Connection, *, study: Log, allowed: bool) -> None:
+def _allow_scripts(connection: sa.Connection, *, study: EventLog, allowed: bool) -> None:
     (settings,) = fetch_rows(connection, SETTINGS, (study.id,))[0]
     changed = json.dumps(json.loads(settings) | {"scripts": allowed})
     execute(connection, "UPDATE studies SET settings = ? WHERE id = ?", (changed, study.id))
 
 
-def scripts_allowed(study: Log) -> bool:
+def scripts_allowed(study: "EventStudy") -> bool:
     """Return whether scripts in HTML outputs run, as the database says now."""
-    return bool(json.loads(_read_rows(study, SETTINGS, (study.id,))[0][0]).get("scripts"))
+    return bool(json.loads(_read_rows(study, SETTINGS, (study._log.id,))[0][0]).get("scripts"))
 
 
-def find_item_set(connection: sa.Connection, study: Log) -> ItemSet:
+def find_item_set(connection: sa.Connection, study: EventLog) -> ItemSet:
     """Return the items that questions may be about now, and the active arms that have outputs for all of them.
 
     Raises:
@@ -468,7 +470,7 @@ def find_item_set(connection: sa.Connection, study: Log) -> ItemSet:
     return ItemSet(numbers, ready)
 
 
-def _refuse_lacking(connection: sa.Connection, study: Log, arm: str, numbers: Sequence[int]) -> LackingOutputs:
+def _refuse_lacking(connection: sa.Connection, study: EventLog, arm: str, numbers: Sequence[int]) -> LackingOutputs:
     without = sorted(set(numbers) - _with_both(connection, study.id, [arm]))
     return LackingOutputs(
         f"item {without[0]} of study {study.name!r} has no output of arm {arm!r}: arms are compared on the same items; "
@@ -501,7 +503,7 @@ def _with_both(
     return {number for (number,) in found}
 
 
-def remove_item(study: Log, number: int) -> None:
+def remove_item(study: "EventStudy", number: int) -> None:
     """Remove an item. Its answers are kept and count; nobody is asked about it again.
 
     After the first question this voids the verdict's promise: whoever knows results could remove what speaks against a
@@ -516,10 +518,10 @@ def remove_item(study: Log, number: int) -> None:
         Conflict: If the study counts the answers about exactly its items, and has asked its first question.
     """
     number = check_int("number", number, 1, LARGEST)
-    study.storage.write(Write(partial(_remove, study=study, number=number), study.id))
+    study._log.write(partial(_remove, study=study._log, number=number))
 
 
-def _remove(connection: sa.Connection, *, study: Log, number: int) -> None:
+def _remove(connection: sa.Connection, *, study: EventLog, number: int) -> None:
     refuse_if_fixed(connection, study, "the item cannot be removed")
     if not fetch_rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number)):
         raise no_item(study, number)
@@ -527,7 +529,7 @@ def _remove(connection: sa.Connection, *, study: Log, number: int) -> None:
     note_items(connection, study)
 
 
-def replace_item(study: Log, number: int, item: Item | Mapping[str, object] | ItemSource) -> int:
+def replace_item(study: "EventStudy", number: int, item: Item | Mapping[str, object] | ItemSource) -> int:
     """Replace an item: its prompt, its tags and all its outputs.
 
     Answers about an item were given about what was shown. So if anybody was asked about it, the replacement gets a
@@ -554,11 +556,11 @@ def replace_item(study: Log, number: int, item: Item | Mapping[str, object] | It
         raise InvalidInput(f"found {len(found):,} items, expected one: it replaces item {number}")
     seen = _last_event(study)
     was_shown = _shown(study, number, 0, seen)  # reads the whole log, so not inside the transaction
-    replacing = partial(_replace, study=study, number=number, item=found[0], seen=seen, was_shown=was_shown)
-    return study.storage.write(Write(replacing, study.id))
+    replacing = partial(_replace, study=study._log, number=number, item=found[0], seen=seen, was_shown=was_shown)
+    return study._log.write(replacing)
 
 
-def _replace(connection: sa.Connection, *, study: Log, number: int, item: Item, seen: int, was_shown: bool) -> int:
+def _replace(connection: sa.Connection, *, study: EventLog, number: int, item: Item, seen: int, was_shown: bool) -> int:
     study.storage.flush(connection)
     key = (study.id, number)
     there = fetch_rows(connection, "SELECT prompt FROM items WHERE study_id = ? AND number = ?", key)
@@ -587,14 +589,14 @@ def _replace(connection: sa.Connection, *, study: Log, number: int, item: Item, 
     return number
 
 
-def _last_event(study: Log) -> int:
-    with study.storage.lock, study.storage.translate_errors():
-        return study.storage.last_seq(study.storage.connection(), study.id)
+def _last_event(study: "EventStudy") -> int:
+    with study._log.storage.lock, study._log.storage.translate_errors():
+        return study._log.storage.last_seq(study._log.storage.connection(), study._log.id)
 
 
-def _shown(study: Log, number: int, after: int, last: int) -> bool:
-    with study.storage.read_connection() as connection:
-        return _shown_in(connection, study.id, number, after, last)
+def _shown(study: "EventStudy", number: int, after: int, last: int) -> bool:
+    with study._log.storage.read_connection() as connection:
+        return _shown_in(connection, study._log.id, number, after, last)
 
 
 def _shown_in(connection: sa.Connection, study_id: int, number: int, after: int, last: int) -> bool:

@@ -1,93 +1,91 @@
-"""What a study shows: its arms, results and verdict.
+"""Live studies: people and systems answer the duels that a policy asks for.
 
-Live studies: people and systems answer the duels that a policy asks for.
-
-A study is a log of events; everything else is computed from it. Many threads, processes and hosts may ask and tell at
-once: each write first applies what others have written.
-
-Each change has up to three methods: `tell` writes and waits, `telling` returns the write for callers that wait in
-their own way, and `tell_in` does the work inside a transaction.
+A study is a log of events, see `base`; everything else is computed from it. Each method that changes something is one
+operation of the log, which runs inside a transaction. A caller that waits in its own way, such as the server, writes
+the same operation.
 """
 
 import html
-import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-import sqlalchemy as sa
-
-from ..checks import check_int
-from ..errors import Conflict, InvalidInput, LackingOutputs, NothingToAsk, UnknownName, format_count
-from ..storage.batches import Batch, Packed, pack, store
-from ..storage.storage import Event, Write
-from ..votes.names import LinkVoter, arm_names, name_imported, place_of, voter_name
+from ..errors import NothingToAsk, format_count
+from ..storage.batches import pack
+from ..votes.names import arm_names, name_imported, voter_name
 from ..votes.readers import Reading, VoteSource, read_votes
 from ..votes.votes import Votes
 from . import base
 from .allocation import Allocation, allocate
-from .answering import Answering
-from .answers.past_votes import MOST_VOTES, check_batch, export_votes, too_many
-from .base import Log
-from .duels import Duel, DuelItem, duel_number, iso_time
+from .answers.past_votes import export_votes
+from .arm_log import ArmLog
+from .duels import Duel
+from .event_study import EventStudy
 from .impressions import Document, Impression, answer_by_clicks, show_list
-from .items import find_item_set, with_items
-from .state.counts import next_event
-from .state.item_schedule import ItemSet
-from .state.live import History
-from .state.look import Look, find_asked_arms, measure_pace, read_columns
-from .state.people import NOBODY
+from .items import with_items
+from .state.look import Look, measure_pace
 from .stats import leaderboard as tables
-from .stats.about import THESE_ANSWERS, check_about
+from .stats.about import check_about
 from .stats.certainty import check_confidence, check_margin
 from .stats.exhausted import describe_power
 from .stats.forecast import Forecast
 from .stats.goal import Goal, check_after
-from .stats.leaderboard import Leaderboard, RankRow, rank_rows
+from .stats.leaderboard import RankRow, rank_rows
 from .stats.moments import Moments
 from .stats.paths import find_paths_in
 from .stats.tally import LeaderboardRow, PairRow, Tally
 from .stats.verdict import Verdict
-from .voters.links import refuse_imported, refuse_invited
 
 if TYPE_CHECKING:
     from .judging.result import JudgeResult
 
 
-class Shown(Log):
-    """The part of `Study` that only looks at the log."""
+Judging = Callable[..., object] | Mapping[str, Callable[..., object]]
+
+
+class Study(EventStudy):
+    """A live study: `ask` for a duel, `tell` who won, look at the `verdict`.
+
+    Created by `create_study` and `load_study`. Objects of one study in many threads and processes see the same log.
+
+    Example:
+        >>> study = duels.create_study(["a", "b", "c"], storage="sqlite://")
+        >>> study.tell(study.ask(), "left")
+        >>> study.verdict().kind
+        'not yet'
+    """
+
+    _log: ArmLog
+
+    def __init__(self, log: ArmLog) -> None:
+        super().__init__(log)
 
     @property
-    def policy(self) -> str:
-        """The policy's name and parameters, such as `rucb:alpha=0.6`."""
-        return self._row.policy
+    def _chooses_pairs(self) -> bool:
+        """Whether pairs were chosen by earlier answers; not if all votes were imported."""
+        return self._log.read(lambda _, history: len(history.left) > history.imported)
 
     @property
     def goal(self) -> Goal:
         """What the study is to find out, and by which rules."""
-        return self.history().goal
+        return self._log.history().goal
 
     @property
     def arms(self) -> list[str]:
         """The active arms."""
-        history = self.history()
+        history = self._log.history()
         return [name for name, active in zip(history.names, history.active) if active]
-
-    @property
-    def retired(self) -> bool:
-        """Whether the study was retired, and asks no more questions."""
-        return self.history().retired
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {self.policy}, {len(self.arms)} arms)"
 
     def _repr_html_(self) -> str:
-        tally, answers = self.read(lambda _, history: (history.tally, history.total))
+        tally, answers = self._log.read(lambda _, history: (history.tally, history.total))
         verdict = self.verdict()
         about = [self.policy, format_count(int(tally.active.sum()), "arm"), format_count(answers, "answer")]
         title = f"<strong>{html.escape(self.name)}</strong> · {html.escape(' · '.join(about))}"
-        table = tables.leaderboard_html(self.ranked_leaderboard()) if answers else ""
+        table = tables.leaderboard_html(self._log.look().leaderboard()) if answers else ""
         return f"<p>{title}</p>{verdict._repr_html_()}{table}"
 
     def leaderboard(self, confidence: float | None = None) -> list[LeaderboardRow]:
@@ -96,14 +94,7 @@ class Shown(Log):
         Args:
             confidence: Of the intervals, one by one, and of certain wins, all together; by default the study's.
         """
-        return self.ranked_leaderboard(confidence).rows
-
-    def ranked_leaderboard(self, confidence: float | None = None) -> Leaderboard:
-        """As `leaderboard`, and by what the arms are ranked."""
-        look = self.look()
-        tally = look.tally._replace(open=None)
-        verdict = look.verdict()
-        return tables.leaderboard(tally, confidence or look.goal.confidence, verdict.named, verdict.winner)
+        return self._log.look().leaderboard(confidence).rows
 
     def preferences(self, confidence: float | None = None) -> list[PairRow]:
         """Return one row per pair of arms: wins, counts, estimate and interval.
@@ -121,7 +112,7 @@ class Shown(Log):
             margin: If above 0, an arm may be declared practically tied with the best: none beats it with a
                 probability of more than ½ + margin. By default the study's own.
         """
-        look = self.look()
+        look = self._log.look()
         if confidence is None or check_confidence(confidence) == look.goal.confidence:
             return look.verdict(margin)
         goal = look.goal._replace(confidence=check_confidence(confidence))
@@ -129,18 +120,7 @@ class Shown(Log):
         void = f"a confidence of {confidence:g} was chosen afterwards, the study's own is {look.goal.confidence:g}"
         return look._replace(goal=goal, moments=moments).verdict(margin, void)
 
-    def look(self) -> Look:
-        """Copy what the verdict depends on now."""
-        return self.read(self.look_in)
-
-    def look_in(self, connection: sa.Connection, history: History) -> Look:
-        """As `look`, while nobody can write."""
-        look = history.look(base.clock(), all_moments=False)
-        return look._replace(
-            answers=lambda: self.read(lambda _, history: read_columns(history)), asked=find_asked_arms(history)
-        )
-
-    def is_exhausted(self, look: Look, verdict: Verdict) -> bool:
+    def _is_exhausted(self, look: Look, verdict: Verdict) -> bool:
         """Return whether no question that is left can bring what the study is to find out.
 
         Args:
@@ -149,7 +129,7 @@ class Shown(Log):
         """
         return verdict.exhausted is not None
 
-    def describe_power(self, items: int) -> str:
+    def _describe_power(self, items: int) -> str:
         """Return what so many items can show at all, where each pair is asked about each of them once."""
         return describe_power(self.tally()._replace(items=items), self.goal.confidence)
 
@@ -158,8 +138,8 @@ class Shown(Log):
 
         These are estimates under a model, see `duels.study.stats.forecast`; only the verdict is a promise.
         """
-        look, pace = self.read(
-            lambda connection, history: (self.look_in(connection, history), measure_pace(history, base.clock()))
+        look, pace = self._log.read(
+            lambda connection, history: (self._log.look_in(connection, history), measure_pace(history, base.clock()))
         )
         return look.forecast(pace.answers_an_hour)
 
@@ -169,76 +149,18 @@ class Shown(Log):
         A study with `after="rank"` asks on until all are. The first rank keeps the promise of the verdict, the others
         that about all pairs: each holds with the study's confidence, however often you look.
         """
-        look = self.look()
+        look = self._log.look()
         verdict = look.verdict()
         return rank_rows(look.tally._replace(open=None), verdict.named, verdict.winner, look.goal.confidence)
 
     def tally(self) -> Tally:
         """Return the answers that count, as wins and ties of each pair."""
-        return self.read(lambda connection, history: history.tally)
+        return self._log.read(lambda connection, history: history.tally)
 
     @property
     def best_arm(self) -> str:
         """The arm that the policy recommends now; `verdict` says how certain that is."""
-        return self.read(self._recommend)
-
-    def _recommend(self, connection: sa.Connection, history: History) -> str:
-        arms = list(history.places)
-        return history.names[arms[self.player(history).recommend(self._row.seed)]]
-
-    def duel_in(self, history: History, duel: object) -> Duel:
-        """Return a duel by its id.
-
-        Args:
-            history: The study's state.
-            duel: The duel's id.
-
-        Raises:
-            InvalidInput: If there is no such duel.
-        """
-        number = duel_number(duel)
-        self._check_duel(history, number)
-        return self._duel(history, number)
-
-    def _duel(self, history: History, number: int) -> Duel:
-        left, right = history.names[history.left[number]], history.names[history.right[number]]
-        about = 0 if history.items is None else history.items.of[number]
-        item = DuelItem(about) if about else None
-        return Duel(number, left, right, self.name, iso_time(history.asked[number]), item)
-
-
-Judging = Callable[..., object] | Mapping[str, Callable[..., object]]
-About = Callable[[sa.Connection, Duel], Mapping[str, object]]
-
-TOGETHER = 100  # questions that are written at once, while others wait
-
-
-def parts_of(n: int) -> list[int]:
-    """Return the sizes of the parts in which n questions are asked, each in a write of its own."""
-    n = check_int("n", n, 1, 10_000)
-    return [min(TOGETHER, n - done) for done in range(0, n, TOGETHER)]
-
-
-class Study(Shown, Answering):
-    """A live study: `ask` for a duel, `tell` who won, look at the `verdict`.
-
-    Created by `create_study` and `load_study`. Objects of one study in many threads and processes see the same log.
-
-    Example:
-        >>> study = duels.create_study(["a", "b", "c"], storage="sqlite://")
-        >>> study.tell(study.ask(), "left")
-        >>> study.verdict().kind
-        'not yet'
-    """
-
-    @property
-    def chooses_pairs(self) -> bool:
-        """Whether pairs were chosen by earlier answers; not if all votes were imported."""
-        return self.read(lambda connection, history: len(history.left) > history.imported)
-
-    def prepare(self) -> None:
-        """Load the study and compile its policy now, rather than when the first question is asked."""
-        self.read(lambda connection, history: self.player(history))
+        return self._log.read(self._log.recommend)
 
     @overload
     def ask(  # type: ignore[overload-overlap]
@@ -264,10 +186,10 @@ class Study(Shown, Answering):
         Raises:
             Conflict: If the study was retired.
         """
-        duels = list[Duel]()
-        for part in parts_of(n):
+        parts, name, duels = self._log.parts_of(n), voter_name(voter), list[Duel]()
+        for part in parts:
             try:
-                duels += self._storage.write(self.asking(part, voter=voter, allow_self=allow_self))
+                duels += self._log.write(partial(self._log.ask, n=part, voter=name, allow_self=allow_self), last=True)
             except NothingToAsk:
                 if not duels:
                     raise
@@ -300,114 +222,6 @@ class Study(Shown, Answering):
             1000
         """
         return allocate(self, n)
-
-    def asking(
-        self, n: int = 1, *, voter: str | None = None, allow_self: bool = True, about: About | None = None
-    ) -> Write[list[Duel]]:
-        """Return what `ask` writes; its value is a list of duels. See `ask_in` for the arguments."""
-        n, name = check_int("n", n, 1, 10_000), voter_name(voter)
-        return Write(partial(self.ask_in, n=n, voter=name, allow_self=allow_self, about=about), self._row.id, last=True)
-
-    def ask_in(
-        self,
-        connection: sa.Connection,
-        *,
-        n: int = 1,
-        voter: str | None = None,
-        allow_self: bool = True,
-        about: About | None = None,
-        by_judge: bool = False,
-    ) -> list[Duel]:
-        """Ask for duels inside a transaction.
-
-        Args:
-            connection: The transaction's connection.
-            n: How many duels to ask for.
-            voter: Who is asked; the name was checked.
-            allow_self: Whether an arm may meet itself.
-            about: Called with each duel before it is written; what it returns is stored in the event's note.
-            by_judge: Whether a judge is asked, who may be asked about an item again.
-
-        Returns:
-            The duels. Fewer than n, but at least one, if there are no more to ask.
-
-        Raises:
-            Conflict: If the study was retired.
-            NothingToAsk: If there is nothing left to ask.
-            NotReady: If the policy's state must be updated first.
-        """
-        history = self.current(connection)
-        refuse_invited(self, connection, voter)
-        if history.retired:
-            raise Conflict(f"study {self.name!r} was retired: it asks no more questions, unless it is resumed")
-        self.player(history)
-        now, new, duels = base.clock(), list[Event](), list[Duel]()
-        for _ in range(n):
-            person = NOBODY if by_judge else history.people.find(voter)
-            with history.preview_items(None if history.left else find_item_set(connection, self)):
-                shared = not history.can_ask(now, person)
-                if shared and not (isinstance(voter, LinkVoter) and history.can_ask(now, person, shared)):
-                    break
-                event, duel = self._next_question(connection, history, now, voter, person, allow_self, about, shared)
-            history.take(event)
-            new.append(event)
-            duels.append(duel)
-        if not duels:
-            raise self._refuse_to_ask(history, voter)
-        self._append(history, new)
-        return duels
-
-    def _next_question(
-        self,
-        connection: sa.Connection,
-        history: History,
-        now: float,
-        voter: str | None,
-        person: int,
-        allow_self: bool,
-        about: About | None,
-        shared: bool,
-    ) -> tuple[Event, Duel]:
-        """The next question as an event, which is not written yet, and as a duel."""
-        assert history.items is not None
-        has_items, number = history.items.size > 0, len(history.left)
-        left, right, swapped = history.question(now, allow_self and not has_items, person, shared)
-        place = history.next_place(left, right, now, person, shared)
-        item = None if place is None else DuelItem(place[1])
-        duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now), item)
-        note: dict[str, object] = {} if allow_self else {"allow_self": False}
-        note |= {"person": True} if person >= 0 else {}
-        note |= {"shared": True} if shared else {}
-        if place is not None:
-            note |= {"item": place[1]} | ({} if place[0] == place[1] else {"place": place[0]})
-        if not number and has_items:
-            note |= ItemSet(history.items.items, history.items.ready).as_note()
-        note |= about(connection, duel) if about else {}
-        event = next_event(
-            history,
-            "ask",
-            now,
-            duel=number,
-            attempt=0,
-            left_arm=left,
-            right_arm=right,
-            swapped=swapped,
-            voter=voter,
-            note=json.dumps(note, ensure_ascii=False) if note else None,
-        )
-        return event, duel
-
-    def _refuse_to_ask(self, history: History, voter: str | None) -> Conflict:
-        if not history.has_outputs:
-            return LackingOutputs(
-                f"fewer than two arms of study {self.name!r} have outputs for all items: add those that are missing"
-            )
-        if voter is not None and history.can_ask(base.clock()):
-            return NothingToAsk(f"{voter!r} was asked every pair about every item of study {self.name!r}")
-        return NothingToAsk(
-            f"study {self.name!r} has asked every pair about every item: nothing is left to ask, unless a question "
-            "stays without an answer"
-        )
 
     def run(
         self,
@@ -488,9 +302,9 @@ class Study(Shown, Answering):
             >>> study.clicks(shown, [])
             'tie'
         """
-        number = None if duel is None else self._number(duel)
-        return self._storage.write(
-            show_list(self, rankings, number, method=method, length=length, missing=missing, voter=voter)
+        number = None if duel is None else self._log.number_of(duel)
+        return self._log.storage.write(
+            show_list(self._log, rankings, number, method=method, length=length, missing=missing, voter=voter)
         )
 
     def clicks(self, impression: Impression | int, clicks: Iterable[Document], *, voter: str | None = None) -> str:
@@ -509,7 +323,7 @@ class Study(Shown, Answering):
             InvalidInput: If a clicked document is not on the list.
             NotFound: If there is no such list.
         """
-        return self._storage.write(answer_by_clicks(self, impression, clicks, voter=voter))
+        return self._log.storage.write(answer_by_clicks(self._log, impression, clicks, voter=voter))
 
     def add_arm(self, name: str) -> None:
         """Add an arm while the study runs.
@@ -519,21 +333,7 @@ class Study(Shown, Answering):
             InvalidInput: If the name cannot be used.
         """
         (arm,) = arm_names([name], fewest=1)
-        self._storage.write(Write(partial(self._add_arm_in, arm=arm), self._row.id))
-
-    def _add_arm_in(self, connection: sa.Connection, *, arm: str) -> None:
-        history = self.current(connection)
-        place = place_of(arm, history.names)
-        if place is not None:
-            state = "exists already" if history.active[place] else "was retired"
-            raise Conflict(f"arm {arm!r} {state}: choose another name")
-        if history.goal.about == THESE_ANSWERS and history.left:
-            raise Conflict(
-                f"arm {arm!r} cannot be added: study {self.name!r} counts the answers about the items that it had at "
-                "its first question, and they have no outputs of it; create another study"
-            )
-        history.policy.start(sum(history.active) + 1, self._row.horizon)  # the policy may refuse so many arms
-        self._write(history, "add_arm", note=json.dumps({"arm": arm}, ensure_ascii=False))
+        self._log.write(partial(self._log.add_arm, arm=arm))
 
     def retire_arm(self, name: str) -> None:
         """Take an arm out of the race. Its answers are kept, and no longer count for the verdict on the others.
@@ -543,18 +343,7 @@ class Study(Shown, Answering):
             Conflict: If it was retired already.
             InvalidInput: If fewer than two arms would remain.
         """
-        self._storage.write(Write(partial(self._retire_arm_in, name=name), self._row.id))
-
-    def _retire_arm_in(self, connection: sa.Connection, *, name: str) -> None:
-        history = self.current(connection)
-        arm = place_of(name, history.names)
-        if arm is None:
-            raise UnknownName("arm", name, history.names)
-        if not history.active[arm]:
-            raise Conflict(f"arm {name!r} was retired already")
-        if sum(history.active) <= 2:
-            raise InvalidInput(f"arm {name!r} cannot be retired: a study needs two active arms")
-        self._write(history, "retire_arm", left_arm=arm)
+        self._log.write(partial(self._log.retire_arm, name=name))
 
     def set_after(self, after: str) -> None:
         """Change what happens when the winner is known.
@@ -567,12 +356,7 @@ class Study(Shown, Answering):
         Raises:
             InvalidInput: If it is neither.
         """
-        self._storage.write(Write(partial(self._set_after_in, after=check_after(after)), self._row.id))
-
-    def _set_after_in(self, connection: sa.Connection, *, after: str) -> None:
-        history = self.current(connection)
-        if history.goal.after != after:
-            self._write(history, "goal", note=json.dumps({"after": after}))
+        self._log.write(partial(self._log.set_after, after=check_after(after)))
 
     def set_margin(self, margin: float) -> None:
         """Change the margin, which may be chosen at any time, even after looking: no answer is asked for again.
@@ -583,12 +367,7 @@ class Study(Shown, Answering):
         Raises:
             InvalidInput: If it is not at least 0 and below ½.
         """
-        self._storage.write(Write(partial(self._set_margin_in, margin=check_margin(margin)), self._row.id))
-
-    def _set_margin_in(self, connection: sa.Connection, *, margin: float) -> None:
-        history = self.current(connection)
-        if history.goal.margin != margin:
-            self._write(history, "goal", note=json.dumps({"margin": margin}))
+        self._log.write(partial(self._log.set_margin, margin=check_margin(margin)))
 
     def set_about(self, about: str) -> None:
         """Change what the verdict is about, before the first question.
@@ -600,18 +379,7 @@ class Study(Shown, Answering):
             Conflict: If a question was asked already: what is asked depends on it.
             InvalidInput: If it is none of the three.
         """
-        self._storage.write(Write(partial(self._set_about_in, about=check_about(about)), self._row.id))
-
-    def _set_about_in(self, connection: sa.Connection, *, about: str) -> None:
-        history = self.current(connection)
-        if history.goal.about == about:
-            return
-        if history.left:
-            raise Conflict(
-                f"study {self.name!r} is about {history.goal.about} and has asked questions: which ones depends on "
-                f"that; create another study about {about}"
-            )
-        self._write(history, "goal", note=json.dumps({"about": about}))
+        self._log.write(partial(self._log.set_about, about=check_about(about)))
 
     def import_votes(self, votes: VoteSource, **reading: Unpack[Reading]) -> int:
         """Add past votes as if they had been asked and answered here: all of them or, after an error, none.
@@ -638,33 +406,7 @@ class Study(Shown, Answering):
         note = find_paths_in(read)
         for one in (*read.unread_notes, *([] if note is None else [note])):
             warnings.warn(one, stacklevel=2)
-        return self.import_packed(pack(read, name_imported))
-
-    def import_packed(self, packed: Packed) -> int:
-        """As `import_votes`, with packed votes."""
-        return self._storage.write(self.importing(packed)) if packed.size else 0
-
-    def importing(self, packed: Packed) -> Write[int]:
-        """Return what `import_packed` writes; its value is the number of votes."""
-        note, batch = check_batch(packed, self.name, self.history().names)  # an arm keeps its index
-        return Write(partial(self._import_in, packed=packed, batch=batch, note=json.dumps(note)), self._row.id)
-
-    def _import_in(self, connection: sa.Connection, *, packed: Packed, batch: Batch, note: str) -> int:
-        history = self.current(connection)
-        if history.goal.asks_once:
-            raise Conflict(
-                f"study {self.name!r} asks each pair about each item once, and past votes do not say which item they "
-                "are about: import them into a study about these-items"
-            )
-        refuse_imported(self, connection, packed)
-        if history.total + packed.total > MOST_VOTES:
-            raise too_many(self.name)
-        event = next_event(history, "import", base.clock(), duel=len(history.left), attempt=0, note=note)
-        history.take(event, batch)
-        self._append(history, [event])
-        self._storage.flush(connection)
-        store(connection, self._row.id, event.seq, packed)
-        return packed.total
+        return self._log.import_packed(pack(read, name_imported))
 
     def votes(self, items: bool = False) -> Votes:
         """Return the answers that count as votes, for `write_votes`; self-duels are left out.
@@ -677,9 +419,8 @@ class Study(Shown, Answering):
 
     def open_duels(self) -> list[Duel]:
         """Return the duels without an answer, oldest first."""
-        return with_items(
-            self, self.read(lambda connection, history: [self._duel(history, number) for number in history.open])
-        )
+        log = self._log
+        return with_items(self, log.read(lambda _, history: [log.duel_at(history, number) for number in history.open]))
 
     def duel(self, number: int) -> Duel:
         """Return a duel by its id.
@@ -687,4 +428,4 @@ class Study(Shown, Answering):
         Raises:
             InvalidInput: If there is no such duel.
         """
-        return with_items(self, [self.read(lambda connection, history: self.duel_in(history, number))])[0]
+        return with_items(self, [self._log.read(lambda _, history: self._log.find_duel(history, number))])[0]

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 
 from ..checks import check_int
 from ..errors import InvalidInput, shorten
-from ..storage.storage import Write
 from ..storage.tables import studies
 from ..votes.names import is_text
-from .base import Log
+from .base import EventLog
+from .event_study import EventStudy
 
 MOST_QUESTION = 200  # characters
 MOST_INSTRUCTIONS = 10_000  # characters
@@ -55,13 +55,13 @@ def voter_settings_of(settings: Mapping[str, Any]) -> VoterSettings:
     return VoterSettings(**settings.get("voters", {}))
 
 
-def voter_settings(study: Log) -> VoterSettings:
+def voter_settings(study: EventStudy) -> VoterSettings:
     """Return the settings for voters as the database has them now."""
-    with study.storage.lock, study.storage.translate_errors():
-        return voter_settings_of(_read_settings(study.storage.connection(), study))
+    with study._log.storage.lock, study._log.storage.translate_errors():
+        return voter_settings_of(_read_settings(study._log.storage.connection(), study._log))
 
 
-def change_voter_settings(study: Log, **changes: object) -> VoterSettings:
+def change_voter_settings(study: EventStudy, **changes: object) -> VoterSettings:
     """Change the settings for voters: all that are given or, after an error, none.
 
     Args:
@@ -75,10 +75,10 @@ def change_voter_settings(study: Log, **changes: object) -> VoterSettings:
         InvalidInput: If one of them cannot be used.
     """
     checked = {name: _check_setting(name, value) for name, value in changes.items()}
-    return study.storage.write(Write(partial(_change, study=study, changes=checked), study.id))
+    return study._log.write(partial(_change, study=study._log, changes=checked))
 
 
-def _change(connection: sa.Connection, *, study: Log, changes: Mapping[str, object]) -> VoterSettings:
+def _change(connection: sa.Connection, *, study: EventLog, changes: Mapping[str, object]) -> VoterSettings:
     study.current(connection)
     settings = _read_settings(connection, study)
     settings["voters"] = settings.get("voters", {}) | changes
@@ -86,7 +86,7 @@ def _change(connection: sa.Connection, *, study: Log, changes: Mapping[str, obje
     return voter_settings_of(settings)
 
 
-def _read_settings(connection: sa.Connection, study: Log) -> dict[str, Any]:
+def _read_settings(connection: sa.Connection, study: EventLog) -> dict[str, Any]:
     found = connection.execute(sa.select(studies.c.settings).where(studies.c.id == study.id)).scalar_one()
     return dict(json.loads(found))
 

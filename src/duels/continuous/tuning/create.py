@@ -13,7 +13,8 @@ from ...votes.names import study_name as checked_name
 from ..policies import DEFAULT as DEFAULT_POLICY
 from ..policies import Policy, load_policy
 from ..spaces import Space
-from .study import ARMS, TuningStudy
+from .log import ARMS, TuningLog
+from .study import TuningStudy
 
 
 def create_tuning(
@@ -70,7 +71,7 @@ def create_tuning(
     )
     store = open_storage(storage or DEFAULT)
     created = find_or_insert(store, row, {"arms": ARMS, "space": plain}, load_if_exists)
-    study = TuningStudy(store, created.row)
+    study = TuningStudy(TuningLog(store, created.row))
     if not created.is_new:
         _refuse_different(study, found_space, None if policy is None else str(chosen), confidence)
     return study
@@ -90,7 +91,7 @@ def load_tuning(study_name: str, storage: str | Storage | None = None) -> Tuning
     """
     store, row = find_row(study_name, storage)
     refuse_kind(row, tuning=True)
-    return TuningStudy(store, row)
+    return TuningStudy(TuningLog(store, row))
 
 
 def load_any(study_name: str, storage: str | Storage | None = None) -> Study | TuningStudy:
@@ -105,14 +106,14 @@ def load_any(study_name: str, storage: str | Storage | None = None) -> Study | T
         StorageError: If the database does not exist, or cannot be used.
     """
     store, row = find_row(study_name, storage)
-    return TuningStudy(store, row) if row.is_tuning else load_study(study_name, store)
+    return TuningStudy(TuningLog(store, row)) if row.is_tuning else load_study(study_name, store)
 
 
 def newest_tuning(storage: Storage) -> TuningStudy | None:
     """Return the tuning study that was created last and was not retired; None if there is none. Blocks."""
     with storage.lock, storage.translate_errors():
         rows = [row for row in storage.list_studies(storage.connection()) if row.is_tuning]
-    found = (TuningStudy(storage, row) for row in reversed(rows))
+    found = (TuningStudy(TuningLog(storage, row)) for row in reversed(rows))
     return next((study for study in found if not study.retired), None)
 
 

@@ -26,6 +26,7 @@ from ..spaces import Category, Number, Setting, Space
 if TYPE_CHECKING:
     import polars as pl
 
+    from .log import TuningLog
     from .study import TuningStudy
 
 Side = Mapping[str, object]
@@ -55,9 +56,9 @@ class _Answer(NamedTuple):
 
 def _answers(study: "TuningStudy") -> Iterator[_Answer]:
     """The answers that count, in the order in which they were given."""
-    seq, attempts, answers = study.read(lambda _, one: (one.seq, one.attempt[:], one.answer[:]))
+    seq, attempts, answers = study._log.read(lambda _, one: (one.seq, one.attempt[:], one.answer[:]))
     asked = list[dict[str, Any]]()
-    for event in study.read_log(seq):
+    for event in study._log.read_log(seq):
         note = json.loads(event.note) if event.note else {}
         if event.kind == "ask":
             asked.append(note)
@@ -299,13 +300,13 @@ def rows_of(duels: Iterable[Past]) -> Iterator[dict[str, object]]:
         yield sides | {"winner": one.winner, "voter": one.voter, "time": one.time}
 
 
-def import_in(connection: sa.Connection, *, study: "TuningStudy", duels: Sequence[Past]) -> int:
+def import_in(connection: sa.Connection, *, log: "TuningLog", duels: Sequence[Past]) -> int:
     """Write past duels inside a transaction: a question and an answer each."""
-    history, now, new = study.current(connection), base.clock(), list[Event]()
+    history, now, new = log.current(connection), base.clock(), list[Event]()
     if history.retired:
-        raise Conflict(f"study {study.name!r} was retired: resume it to import past duels")
+        raise Conflict(f"study {log.name!r} was retired: resume it to import past duels")
     for voter in {one.voter for one in duels}:
-        refuse_invited(study, connection, voter)
+        refuse_invited(connection, log, voter)
     for one in duels:
         number = len(history.left)
         about = {"left": one.left, "right": one.right, "imported": True} | ({"time": one.time} if one.time else {})
@@ -317,5 +318,5 @@ def import_in(connection: sa.Connection, *, study: "TuningStudy", duels: Sequenc
             history.take(event)
             new.append(event)
     if new:
-        study.append_in(history, new)
+        log.append(history, new)
     return len(duels)

@@ -118,16 +118,17 @@ class TuningRun(Run):
         """Ask new questions, if so many are ready; fewer, and the run ends, if there are to be no more."""
         if self._unconfirmed or most < 1:
             return []
-        asked = len(self.study.current(connection).left) - len(self.ledger.unusable)  # those without an answer are free
+        log = self.study._log
+        asked = len(log.current(connection).left) - len(self.ledger.unusable)  # those without an answer are free
         count = most if self.max_duels is None else min(most, self.max_duels - asked)
         if count < 1:
             self.ended = "max_duels"
             return []
-        self.study.ready_in(connection, count)
+        log.refuse_unready(connection, count)
         orders, tasks = self._orders(), list[Task]()
         for _ in range(count):
             judge = min(self.judges, key=self._begun.__getitem__)
-            (duel,) = self.study.ask_in(connection, voter=judge, about=lambda *_: {"calls": orders, "run": self.token})
+            (duel,) = log.ask(connection, voter=judge, about=lambda *_: {"calls": orders, "run": self.token})
             self._begun[judge] += 1
             tasks.append(Task(duel, judge, orders))
         return tasks
@@ -139,7 +140,7 @@ class TuningRun(Run):
             ended = "failed"  # at all that there was to ask
         study, ledger = self.study, self.ledger
         about = (self.error, ledger.total(), ledger.positions(), ledger.agreements())
-        return TuningResult(study.best, ended, *about, study, len(study.history().left))
+        return TuningResult(study.best, ended, *about, study, len(study._log.history().left))
 
 
 def _make_reader(judge: Judge) -> Judge:
@@ -166,7 +167,7 @@ class _Line(Line):
     def _text(self, run: Any, rate: float) -> Any:
         from rich.text import Text
 
-        duels = len(run.study.history().left)
+        duels = len(run.study._log.history().left)
         of = "" if run.max_duels is None else f" of {run.max_duels:,}"
         return Text(f"{format_spent(run.ledger.spent())} · {duels:,}{of} {'duel' if duels == 1 else 'duels'} asked")
 

@@ -250,9 +250,9 @@ def summarize_tuning(study: "TuningStudy") -> dict[str, Any]:
         `seq`, `answers`, `open` and `retired`; `headline`, `words` and `next`, as text; `best`, as `Best.as_dict` has
         it, or null without answers; `confidence` and `parameters`, as `TuningStudy.slices` has them.
     """
-    history = study.history()
+    history = study._log.history()
     seq, opened, retired, answers = history.seq, len(history.open), history.retired, history.total
-    found = study.advice()
+    found = study._log.advice()
     best, slices = found.best, found.slices
     return {
         "seq": seq,

@@ -12,9 +12,9 @@ from functools import partial
 import sqlalchemy as sa
 
 from ...errors import InvalidInput, UnknownName, shorten
-from ...storage.storage import Write
 from ...storage.tables import templates
-from ...study.base import Log
+from ...study.base import EventLog
+from ...study.event_study import EventStudy
 from ...votes.names import is_text
 from ..spaces import Setting, Space
 
@@ -93,21 +93,21 @@ def _value(found: re.Match[str], setting: Setting) -> str:
     return html.escape(value if isinstance(value, str) else json.dumps(value))
 
 
-def load_template(study: Log) -> str | None:
+def load_template(study: EventStudy) -> str | None:
     """Return the template of a study, as the database has it now. Blocks."""
-    with study.storage.read_connection() as connection:
+    with study._log.storage.read_connection() as connection:
         found: str | None = connection.execute(
-            sa.select(templates.c.html).where(templates.c.study_id == study.id)
+            sa.select(templates.c.html).where(templates.c.study_id == study._log.id)
         ).scalar()
     return found
 
 
-def store_template(study: Log, template: str | None) -> None:
+def store_template(study: EventStudy, template: str | None) -> None:
     """Store a template that was checked, or remove the one that there is."""
-    study.storage.write(Write(partial(_store, study=study, template=template), study.id))
+    study._log.write(partial(_store, study=study._log, template=template))
 
 
-def _store(connection: sa.Connection, *, study: Log, template: str | None) -> None:
+def _store(connection: sa.Connection, *, study: EventLog, template: str | None) -> None:
     study.current(connection)  # refuses a study that was deleted
     connection.execute(sa.delete(templates).where(templates.c.study_id == study.id))
     if template is not None:

@@ -4,35 +4,34 @@ The fast routes call `ask` and `tell` directly.
 """
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Path, Query
 
-from ...continuous.tuning.study import TuningDuel, TuningStudy
+from ...continuous.tuning.log import TuningDuel
 from ...errors import InvalidInput, NotFound, NothingToAsk
 from ...storage.storage import Write
-from ...study.duels import Duel, DuelItem, check_note
+from ...study.answering import write_answer
+from ...study.duels import Duel, DuelItem, check_note, duel_number
 from ...study.items import with_items
-from ...study.study import Study, parts_of
 from ...study.voters.link_voting import refuse_asked_through_link
 from ...study.voters.links import is_invited
+from ...votes.names import voter_name
 from ..auth import Caller, FastCaller, ServiceDep, record_change
 from ..http.errors import Refused, error_responses
 from ..keys import Key
-from ..state import AnyStudy, Service
+from ..state import AnyStudy
 from .schemas import AllocationOut, Ask, DuelOut, Duels, Forget, Forgotten, Tell, Told, Undo, Undone
 from .studies import Found, FoundAny, StudyPath
 
 T = TypeVar("T")
-MOST_SETTINGS = 100  # questions of a tuning study at once
 router = APIRouter(tags=["duels"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 
 
 def duel_out(duel: Duel | TuningDuel) -> dict[str, object]:
-    if isinstance(duel, TuningDuel):
-        return {**duel._asdict(), "item": None, "is_self": False}
     return {**duel._asdict(), "item": None if duel.item is None else _item_out(duel.item), "is_self": duel.is_self}
 
 
@@ -47,14 +46,11 @@ async def ask(study: StudyPath, body: Ask, service: ServiceDep, key: FastCaller)
 
     In a tuning study, `left` and `right` are settings: a value for each parameter. At most 100 are asked for at once.
     """
-    found = await service.get_study(study)
-    if isinstance(found, TuningStudy):
-        return {"duels": [duel_out(duel) for duel in await _ask_tuning(study, body, service, key)]}
-    duels = list[Duel]()
-    for part in parts_of(body.n):
-        ask_part = partial(Study.asking, n=part, voter=body.voter, allow_self=body.allow_self)
+    found, voter, duels = await service.get_study(study), voter_name(body.voter), list[Any]()
+    for part in found._log.parts_of(body.n):
+        asked = {"n": part, "voter": voter, "allow_self": body.allow_self}
         try:
-            duels += await service.write_compared(key, study, ask_part)
+            duels += await service.write(key, study, partial(_asking, asked=asked))
         except NothingToAsk:
             if not duels:
                 raise
@@ -64,15 +60,8 @@ async def ask(study: StudyPath, body: Ask, service: ServiceDep, key: FastCaller)
     return {"duels": [duel_out(duel) for duel in duels]}
 
 
-async def _ask_tuning(study: str, body: Ask, service: Service, key: Key | None) -> list[TuningDuel]:
-    """One at a time, since each takes a moment to choose."""
-    if body.n > MOST_SETTINGS:
-        raise InvalidInput(f"n is {body.n}: expected at most {MOST_SETTINGS} in a study that tunes parameters")
-    duels = list[TuningDuel]()
-    for _ in range(body.n):
-        asked: list[Any] = await service.write(key, study, lambda found: found.asking(voter=body.voter))
-        duels += asked
-    return duels
+def _asking(study: AnyStudy, *, asked: Mapping[str, Any]) -> Write[list[Any]]:
+    return study._log.make_write(partial(study._log.ask, **asked), last=True)
 
 
 @router.get("/api/studies/{study}/allocation", response_model=AllocationOut)
@@ -93,7 +82,7 @@ def as_program(key: Key | None, study: AnyStudy, duel: int, write: Write[T]) -> 
         return write
 
     def answer(connection: sa.Connection) -> T:
-        refuse_asked_through_link(connection, study, duel)
+        refuse_asked_through_link(connection, study._log, duel)
         return write.operation(connection)
 
     return Write(answer, write.study, write.last)
@@ -105,15 +94,14 @@ async def tell(study: StudyPath, body: Tell, service: ServiceDep, key: FastCalle
 
     Sending the same answer again is harmless; a different one is a conflict.
     """
-    more = check_note(body.note, body.cost)
-    answer = await service.write(
-        key,
-        study,
-        lambda found: as_program(
-            key, found, body.duel, found.telling(body.duel, body.winner, voter=body.voter, more=more)
-        ),
-    )
-    return {"duel": body.duel, "answer": answer}
+    more, name = check_note(body.note, body.cost), voter_name(body.voter)
+
+    def answer(found: AnyStudy) -> Write[str]:
+        number = duel_number(body.duel)
+        told = partial(write_answer, log=found._log, duel=number, winner=body.winner, voter=name, more=more)
+        return as_program(key, found, number, found._log.make_write(told))
+
+    return {"duel": body.duel, "answer": await service.write(key, study, answer)}
 
 
 @router.post("/api/studies/{study}/undo", response_model=Undone)

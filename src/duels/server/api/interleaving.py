@@ -27,7 +27,7 @@ async def interleave(study: StudyPath, body: Interleave, service: ServiceDep, ke
 
     def write(found: Study) -> Write[impressions.Impression]:
         return impressions.show_list(
-            found,
+            found._log,
             body.rankings,
             body.duel,
             method=body.method,
@@ -46,7 +46,7 @@ async def clicks(study: StudyPath, body: Clicks, service: ServiceDep, key: FastC
     """Send all clicks on a list that was shown. They decide its duel."""
 
     def write(found: Study) -> Write[str]:
-        answer = impressions.answer_by_clicks(found, body.impression, body.clicks, voter=body.voter)
+        answer = impressions.answer_by_clicks(found._log, body.impression, body.clicks, voter=body.voter)
         return as_program(key, found, body.impression, answer)
 
     return {"duel": body.impression, "answer": await service.write_compared(key, study, write)}

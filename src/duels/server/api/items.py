@@ -249,7 +249,7 @@ def set_scripts(study: FoundAny, body: Scripts, key: Admin) -> dict[str, bool]:
     prevent all of this. The output cannot see the voting link or who votes.
     """
     if body.scripts != scripts_allowed(study):
-        where = "the template" if study.row.is_tuning else "HTML outputs"
+        where = "the template" if study._log.row.is_tuning else "HTML outputs"
         with record_change(study, key, f"Turned scripts in {where} {'on' if body.scripts else 'off'}."):
             allow_scripts(study, body.scripts)
     return {"scripts": body.scripts}
@@ -323,7 +323,7 @@ def details_of(service: Service, study: Study, number: int) -> dict[str, Any]:
     shown, table = item_out(number, get_item(study, number)), service.answers(study)
     summary = rows_of(study, table, [number])
     if not summary:
-        raise no_item(study, number)  # removed just now
+        raise no_item(study._log, number)  # removed just now
     return {
         **summary[0]._asdict(),
         **shown,

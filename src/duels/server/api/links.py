@@ -288,10 +288,10 @@ class Shared(NamedTuple):
 
 def describe_sharing(service: Service, study: AnyStudy) -> Shared:
     """Return the voting links of a study and their use. Blocks."""
-    keys, table = list_keys(service.storage, ("vote",), study.id), service.answers(study)
+    keys, table = list_keys(service.storage, ("vote",), study._log.id), service.answers(study)
     with service.storage.read_connection() as connection:
-        people = list_invited_names(connection, study.id)
-        links = links_of_voters(connection, study.id)
+        people = list_invited_names(connection, study._log.id)
+        links = links_of_voters(connection, study._log.id)
     return Shared(keys, people, link_use(table, links), votes_taken(service.storage, [key.id for key in keys]))
 
 
@@ -414,7 +414,7 @@ def new_link(
     check_per_voter(body.votes, body.max_votes_per_voter, voter_settings(study).votes)
     with record_change(study, key, f"Created {_new('voting link', body.name)}."):
         made, secret = make_key(
-            service.storage, "vote", body.name, study_id=study.id, lasts=lasts(body.expires), settings=settings
+            service.storage, "vote", body.name, study_id=study._log.id, lasts=lasts(body.expires), settings=settings
         )
     response.headers.update(NO_STORE)
     shown = {"id": made.id, "name": made.name, **settings, "expires": moment(made.expires)}
@@ -442,7 +442,7 @@ def change_link(study: FoundAny, link: LinkId, body: LinkChange, service: Servic
         answers, usual = service.answers(study), voter_settings(study).votes
         change = partial(_change, study=study, link=link, wanted=changes, answers=answers, usual=usual)
         with record_change(study, key, _describe_changes(known, changes)):
-            service.storage.write(Write(change, study.id))
+            service.storage.write(study._log.make_write(change))
     return Response(status_code=204)
 
 
@@ -455,7 +455,7 @@ def _now(key: Key, name: str) -> Any:
 
 def _find(service: Service, study: AnyStudy, link: int) -> Key:
     with service.storage.lock, service.storage.translate_errors():
-        found = link_in(service.storage.connection(), link, study.id)
+        found = link_in(service.storage.connection(), link, study._log.id)
     return _check_existing(study, link, found)
 
 
@@ -470,7 +470,7 @@ def _check_existing(study: AnyStudy, link: int, found: Key | None) -> Key:
 def _change(
     connection: sa.Connection, *, study: AnyStudy, link: int, wanted: dict[str, Any], answers: AnswerTable, usual: int
 ) -> None:
-    key = _check_existing(study, link, link_in(connection, link, study.id))
+    key = _check_existing(study, link, link_in(connection, link, study._log.id))
     wanted = dict(wanted)
     if wanted.keys() & {"votes", "max_votes_per_voter"}:
         votes, most = ((key.settings | wanted).get(name) for name in ("votes", "max_votes_per_voter"))
@@ -481,7 +481,7 @@ def _change(
     had_caps = any(key.settings.get(name) for name in SETTINGS)
     changed = change_key(connection, key, **wanted)
     if not had_caps and any(changed.settings.get(name) for name in SETTINGS):
-        count_votes(connection, study, link, answers)
+        count_votes(connection, study._log, link, answers)
 
 
 def _describe_changes(key: Key, changes: dict[str, Any]) -> str:
@@ -519,18 +519,18 @@ def _new(kind: str, name: str) -> str:
 def revoke_link(study: FoundAny, link: LinkId, service: ServiceDep, key: Admin) -> Response:
     """Revoke a link of any kind for good, with immediate effect. Its votes are kept."""
     with service.storage.lock, service.storage.translate_errors():
-        known = link_in(service.storage.connection(), link, study.id)
+        known = link_in(service.storage.connection(), link, study._log.id)
     if known is None:
         raise NotFound(f"study {study.name!r} has no link {link}")
     with record_change(study, key, f"Revoked {name_link(known)}."):
-        revoke_key(service.storage, link, LINKS, study.id)
+        revoke_key(service.storage, link, LINKS, study._log.id)
     return Response(status_code=204)
 
 
 @router.get("/api/studies/{study}/results-links", response_model=ResultsLinks)
 def results_links(study: FoundAny, service: ServiceDep) -> Json:
     """List the links to the results, without their secrets."""
-    found = list_keys(service.storage, ("results",), study.id)
+    found = list_keys(service.storage, ("results",), study._log.id)
     return {"links": [{"id": key.id, "name": key.name, **times_of(key)} for key in found]}
 
 
@@ -540,7 +540,9 @@ def new_results_link(
 ) -> Json:
     """Create a link that shows the results and nothing else: no voters, comments or items. It is shown only once."""
     with record_change(study, key, f"Created {_new('link to the results', body.name)}."):
-        made, secret = make_key(service.storage, "results", body.name, study_id=study.id, lasts=lasts(body.expires))
+        made, secret = make_key(
+            service.storage, "results", body.name, study_id=study._log.id, lasts=lasts(body.expires)
+        )
     response.headers.update(NO_STORE)
     shown = {"id": made.id, "name": made.name, "expires": moment(made.expires)}
     return shown | _secret(service, request, "results", secret)
@@ -580,12 +582,12 @@ def new_invitations(
     settings = {**body.model_dump(include={"votes", "max_votes_per_voter"}), "invited": True}
     check_per_voter(body.votes, body.max_votes_per_voter, voter_settings(study).votes)
     ends = lasts(body.expires)
-    drafts = [draft_key("vote", body.name, study_id=study.id, lasts=ends, settings=settings) for _ in names]
+    drafts = [draft_key("vote", body.name, study_id=study._log.id, lasts=ends, settings=settings) for _ in names]
     operation = partial(
         _invite, study=study, names=names, drafts=[values for values, _ in drafts], known=service.answers(study)
     )
     with record_change(study, key, f"Invited {'1 person' if len(names) == 1 else f'{len(names)} people'}."):
-        made = service.storage.write(Write(operation, study.id))
+        made = service.storage.write(study._log.make_write(operation))
     response.headers.update(NO_STORE)
     found = zip(made, names, (secret for _, secret in drafts))
     return {"invitations": [_describe_made(service, request, number, name, secret) for number, name, secret in found]}
@@ -594,12 +596,12 @@ def new_invitations(
 def _invite(
     connection: sa.Connection, *, study: AnyStudy, names: list[str], drafts: list[dict[str, Any]], known: AnswerTable
 ) -> list[int]:
-    study.current(connection)
-    study.storage.flush(connection)
-    check_free(connection, study, names, known)
+    study._log.current(connection)
+    study._log.storage.flush(connection)
+    check_free(connection, study._log, names, known)
     made = [insert_key(connection, values=values).id for values in drafts]
     for name, number in zip(names, made):
-        invite(connection, study, name, number)
+        invite(connection, study._log, name, number)
     return made
 
 
@@ -611,20 +613,20 @@ def _describe_made(service: Service, request: Request, number: int, name: str, s
 def renew(study: FoundAny, link: LinkId, request: Request, response: Response, service: ServiceDep, key: Admin) -> Json:
     """Give an invited person a new link with the same settings. The old one is revoked, and their votes are kept."""
     with record_change(study, key, f"Replaced the link of the invitation {link}."):
-        number, name, secret = service.storage.write(Write(partial(_renew, study=study, link=link), study.id))
+        number, name, secret = service.storage.write(study._log.make_write(partial(_renew, study=study, link=link)))
     response.headers.update(NO_STORE)
     return _describe_made(service, request, number, name, secret)
 
 
 def _renew(connection: sa.Connection, *, study: AnyStudy, link: int) -> tuple[int, str, str]:
-    old, voter = link_in(connection, link, study.id), find_invited_voter(connection, link)
+    old, voter = link_in(connection, link, study._log.id), find_invited_voter(connection, link)
     if old is None or voter is None:
         raise NotFound(f"study {study.name!r} has no invitation {link}")
     if old.expires is not None and old.expires <= base.clock():
         raise Conflict(f"invitation {link} has expired: change when it ends first")
     left = None if old.expires is None else old.expires - base.clock()
     settings = {name: value for name, value in old.settings.items() if name != "off"}
-    values, secret = draft_key("vote", old.name, study_id=study.id, lasts=left, settings=settings)
+    values, secret = draft_key("vote", old.name, study_id=study._log.id, lasts=left, settings=settings)
     made = insert_key(connection, values=values)
     give_link(connection, link, made.id)
     change_key(connection, old, off=False, revoked=base.clock())

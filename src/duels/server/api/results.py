@@ -58,7 +58,7 @@ def plain(content: bytes) -> bytes:
 @router.get("/api/studies/{study}/leaderboard", response_model=Leaderboard)
 def leaderboard(study: Found, confidence: Confidence | None = None) -> dict[str, object]:
     """List the arms, best first."""
-    found = study.ranked_leaderboard(confidence)
+    found = study._log.look().leaderboard(confidence)
     return {"leaderboard": [row._asdict() for row in found.rows], "ranked": found.ranked}
 
 
@@ -175,12 +175,12 @@ async def import_votes(study: StudyPath, request: Request, service: ServiceDep, 
     found, note = await asyncio.to_thread(service.any_study, study), None
     if isinstance(found, TuningStudy):
         duels = await service.background.read(request, key, "the duels", parse_duels, content, found.space)
-        ready = await service.background.upload(partial(found.importing, duels))
+        ready = await service.background.upload(partial(found._log.importing, duels))
     else:
         votes, note = await service.background.read(request, key, "the votes", pack_votes, content)
         if not votes.size:
             raise Refused(400, "the upload holds no votes: send the rows as CSV or JSON lines in the body")
-        ready = await service.background.upload(partial(found.importing, votes))
+        ready = await service.background.upload(partial(found._log.importing, votes))
     with record_change(found, key, "Imported past votes."):
         imported = await service.write(None if service.open_to_all else key, study, lambda found: ready)
         return {"imported": imported, "note": note}

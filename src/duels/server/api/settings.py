@@ -32,7 +32,7 @@ WORDS = {
 @router.get("/api/studies/{study}/settings", response_model=StudySettings)
 def settings(study: FoundAny) -> dict[str, Any]:
     """Get the settings that can be changed while a study runs."""
-    goal = study.history().goal
+    goal = study._log.history().goal
     return voter_settings(study)._asdict() | {"after": goal.after, "margin": goal.margin, "about": goal.about}
 
 
@@ -41,7 +41,7 @@ def set_settings(study: FoundAny, body: NewSettings, key: Admin) -> dict[str, An
     """Change settings; what is left out stays as it is. Voters see the change at their next question."""
     known = voter_settings(study)
     wanted = body.model_dump(exclude_none=True)
-    goal = study.history().goal
+    goal = study._log.history().goal
     of_goal = {name: wanted.pop(name) for name in OF_GOAL if name in wanted}
     of_goal = {name: value for name, value in of_goal.items() if value != getattr(goal, name)}
     if of_goal and not isinstance(study, Study):
@@ -86,7 +86,7 @@ def changes(
 
 def changes_of(study: AnyStudy | None, service: Service, before: int | None, limit: int) -> dict[str, Any]:
     """Return a page of the changes of a study, or of the server. Blocks."""
-    number = None if study is None else study.id
+    number = None if study is None else study._log.id
     with service.storage.lock, service.storage.translate_errors():
         found = list_changes(service.storage.connection(), number, before, limit + 1)
     page = [one._asdict() | {"time": iso_time(one.time)} for one in found[:limit]]

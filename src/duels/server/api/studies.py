@@ -62,7 +62,7 @@ def create(body: NewStudy, service: ServiceDep, key: Caller) -> dict[str, object
         load_if_exists=body.load_if_exists,
     )
     service.background.prepare(study)
-    is_new = study.row.created >= before
+    is_new = study._log.row.created >= before
     if is_new:
         with record_change(study, key, f"Created the study with {format_count(len(study.arms), 'arm')}."):
             service.storage.write(Write(lambda connection: None))

@@ -45,7 +45,7 @@ def create(body: NewTuning, service: ServiceDep, key: Caller) -> dict[str, objec
         load_if_exists=body.load_if_exists,
     )
     service.background.prepare(study)
-    is_new = study.row.created >= before
+    is_new = study._log.row.created >= before
     what = f"Created the study, which tunes {format_count(len(space), 'parameter')}." if is_new else "Set the template."
     if template is not None and study.template is None and not is_new and key.kind == "api":
         raise Refused(403, "this study has no template, and setting one needs an admin's token: leave it out")

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
-from ...study.base import WITHDREW
+from ...study.answering import WITHDREW
 from ...study.voters.report import order_voters, remarks_of, rows_of, summary_of
 from ..auth import Admin, ServiceDep, record_change
 from ..http.errors import error_responses
@@ -36,7 +36,7 @@ def voters(
         "voters": rows_of(found, chosen[after : after + limit]),
         "next": after + limit if more else None,
         "remarks": remarks_of(found),
-        "notices": crowds(service.storage, study.id),
+        "notices": crowds(service.storage, study._log.id),
     }
 
 
@@ -48,4 +48,4 @@ def withdraw(study: FoundAny, body: Withdraw, key: Admin) -> dict[str, object]:
     """
     with record_change(study, key, WITHDREW.format(body.voter)):
         answers = study.withdraw(body.voter)
-    return {"answers": answers, "void": study.history().void}
+    return {"answers": answers, "void": study._log.history().void}

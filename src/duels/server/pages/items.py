@@ -131,13 +131,13 @@ def show_removed_page(request: Request, service: Service, study: Study, number: 
 
 def cards_of(service: Service, study: Study, details: Json, search: str) -> list[Json]:
     """Return the outputs of an item whose arm is looked for, those that won most first. Blocks."""
-    place = {arm: k for k, arm in enumerate(study.history().names)}
+    place = {arm: k for k, arm in enumerate(study._log.history().names)}
     counts = {one["arm"]: one for one in details["arms"]}
     none = {"wins": 0, "losses": 0, "ties": 0}
     cards = [
         {
             "kind": output["kind"],
-            "src": f"/item-output/{study.id}/{details['number']}/{place[arm]}",
+            "src": f"/item-output/{study._log.id}/{details['number']}/{place[arm]}",
             **none,
             **counts.get(arm, {}),
             "arm": arm,
@@ -168,7 +168,7 @@ def item_output(
     An output with scripts can read its own address, so that has numbers instead of names.
     """
     study = _study(service, number_of_study)
-    names, item = study.history().names, get_item(study, number)
+    names, item = study._log.history().names, get_item(study, number)
     output = item.outputs.get(names[place]) if place < len(names) else None
     if output is None or output.kind not in ("image", "html"):
         raise NotFound("there is no image or page here: reload the page of the item")

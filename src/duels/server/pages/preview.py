@@ -92,7 +92,7 @@ def _question(service: Service, key: Key, study: AnyStudy, number: int, more: bo
 
 def _draw_settings(service: Service, study: TuningStudy, number: int) -> tuple[None, Json, Json]:
     """Two settings, which depend on the number alone, as sides of a question."""
-    luck = random.Random(f"preview {study.row.seed} {number}")
+    luck = random.Random(f"preview {study._log.row.seed} {number}")
     pair = [study.space.decode(np.array([luck.random() for _ in study.space.names])) for _ in range(2)]
     a, b = (
         side_out(one, address_of_setting(study.name, setting), service.background.renderer.html)
@@ -103,12 +103,12 @@ def _draw_settings(service: Service, study: TuningStudy, number: int) -> tuple[N
 
 def _draw_outputs(service: Service, key: Key, study: Study, number: int) -> tuple[str | None, Json, Json]:
     """Two outputs as sides of a question, after its prompt."""
-    pair, item = study.read(partial(_draw, study=study, number=number))
-    names = study.history().names
+    pair, item = study._log.read(partial(_draw, study=study, number=number))
+    names = study._log.history().names
     duel = Duel(number, names[pair[0]], names[pair[1]], study.name, iso_time(log.clock()), None)
     prompt, outputs = link_voting.outputs_of(study, Ballot(duel, item))
     expires = int(log.clock()) + LASTS
-    tickets = (PreviewTicket(key.id, study.id, item or 0, arm, expires) for arm in pair)
+    tickets = (PreviewTicket(key.id, study._log.id, item or 0, arm, expires) for arm in pair)
     places = [f"/preview-output/{sign_ticket(service.signing, ticket)}" for ticket in tickets]
     inside = [one for one in outputs if isinstance(one, Output) and one.kind not in ("image", "html")]
     rendered = show_alike({one: service.background.renderer.html(one) for one in inside})
@@ -120,13 +120,13 @@ def _draw(
     connection: sa.Connection, history: History, *, study: Study, number: int
 ) -> tuple[tuple[int, int], int | None]:
     """Two arms and an item, which depend on the number alone, so that an answer can be taken back."""
-    luck = random.Random(f"preview {study.row.seed} {number}")
+    luck = random.Random(f"preview {study._log.row.seed} {number}")
     arms = [place for place, active in enumerate(history.active) if active]
     for _ in range(TRIES if len(arms) > 1 else 0):
         left, right = luck.sample(arms, 2)
         names = history.names[left], history.names[right]
-        item = draw_shared_item(connection, study.id, names, luck)
-        if can_show(connection, study.id, *names, item):
+        item = draw_shared_item(connection, study._log.id, names, luck)
+        if can_show(connection, study._log.id, *names, item):
             return (left, right), item
     raise Conflict("no two arms have outputs for the same item yet: upload more of them under Items")
 
@@ -146,7 +146,7 @@ def preview_output(request: Request, service: ServiceDep, ticket: TicketPath) ->
         raise NotFound("this link to an output has expired: reload the preview")
     study = service.study(name)
     try:
-        arm = study.history().names[allowed.arm]
+        arm = study._log.history().names[allowed.arm]
         output = item_of(study, allowed.item, [arm]).outputs[arm]
     except (InvalidInput, LookupError):
         raise NotFound("this output was removed: reload the preview") from None

@@ -105,8 +105,8 @@ def show_voters(service: Service, study: AnyStudy, search: str, sort: str, rever
     return {
         "summary": summary_of(found),
         "remarks": remarks_of(found),
-        "notices": crowds(service.storage, study.id),
-        "void": study.history().void,
+        "notices": crowds(service.storage, study._log.id),
+        "void": study._log.history().void,
         "search": search,
         "sort": sort,
         "reverse": reverse,
@@ -122,7 +122,7 @@ def show_voters(service: Service, study: AnyStudy, search: str, sort: str, rever
                 "order": ("descending" if (name in LARGEST) != reverse else "ascending") if name == sort else None,
             }
             for name, (title, hint) in HEADERS.items()
-            if name != "agreement" or not study.row.is_tuning  # each question has settings of its own
+            if name != "agreement" or not study._log.row.is_tuning  # each question has settings of its own
         ],
         "earlier": link(after=after - EACH) if after else None,
         "later": link(after=after + EACH) if after + EACH < len(chosen) else None,
@@ -220,7 +220,7 @@ def settings_page(
         before=before,
         arms=numbered,
         pages=pages,
-        was_asked=bool(found.history().left),
+        was_asked=bool(found._log.history().left),
         **about,
     )
 

@@ -113,7 +113,7 @@ class Voter:
     def find_study(self) -> AnyStudy:
         """Return the study of the link. Blocks."""
         known = self.service.get_cached(self.study)
-        if known is not None and known.id == self.key.study_id:  # the link exists, so its study does
+        if known is not None and known._log.id == self.key.study_id:  # the link exists, so its study does
             return known
         return self.service.any_study(self.study)
 
@@ -134,7 +134,7 @@ class Voter:
         for _ in range(TRIES):
             try:
                 return await self.service.write(
-                    None, self.study, lambda found: Write(partial(run, found), found.id, last), self._is_as_known
+                    None, self.study, lambda found: Write(partial(run, found), found._log.id, last), self._is_as_known
                 )
             except OutOfDate:
                 self.service.links.pop(self.key.digest, None)
@@ -154,7 +154,7 @@ class Voter:
         now = self.service.storage.once(("link", self.key.digest), lambda: _link_in_force(connection, self.key.digest))
         if now != self.link:
             raise OutOfDate("the link was changed")
-        return (self.study, self.link.created, self.key.study_id) == (study.name, study.row.created, study.id)
+        return (self.study, self.link.created, self.key.study_id) == (study.name, study._log.row.created, study._log.id)
 
     @contextmanager
     def admit(self) -> Iterator[None]:
@@ -391,7 +391,7 @@ async def ask(voter: Remembered, body: MoreVotes | None = None) -> Response:
     def run(study: AnyStudy, connection: sa.Connection) -> tuple[Ballot | None, VoterProgress]:
         find_end = partial(service.end_in, arrived=voter.arrived)
         return link_voting.ask_next(
-            *(connection, study, voter.who, voter.key.id, voter.caps, voter.goal, more, find_end, voter.admit)
+            *(connection, study._log, voter.who, voter.key.id, voter.caps, voter.goal, more, find_end, voter.admit)
         )
 
     try:
@@ -415,18 +415,17 @@ async def tell(voter: Remembered, body: Vote) -> Response:
         link_voting.telling(study, voter.who, body.duel, body.winner, voter.caps, settings, body.comment).operation(
             connection
         )
-        found, end = link_voting.progress_in(connection, study, voter.who, voter.caps), list[str | None]()
+        found, end = link_voting.progress_in(connection, study._log, voter.who, voter.caps), list[str | None]()
 
         def look(connection: sa.Connection) -> None:  # after all answers of the commit
             with suppress(DuelsError):  # then it is looked for after the commit
-                if isinstance(study, Study):
-                    end.append(service.end_in(connection, study, voter.arrived))
+                end.append(service.end_in(connection, study._log, voter.arrived))
 
         service.storage.at_end(look)
         return found, study, end
 
     found, study, ends = await voter.write(run)
-    if isinstance(study, Study) and not ends:
+    if not ends:
         ends.append(await service.background.vote(service.end_of, study))
     return _json(voter.progress_out(found.up_to(ends[0] if ends else None, voter.goal, False)))
 

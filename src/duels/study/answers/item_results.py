@@ -13,7 +13,7 @@ import numpy as np
 from ...checks import check_int
 from ...storage.statements import fetch_rows, join_marks
 from ...votes.items import Item, Output
-from ..base import Log
+from ..event_study import EventStudy
 from ..items import LARGEST, last_number, no_item, pack_tags, read_tags
 from .table import AnswerTable
 
@@ -378,7 +378,7 @@ class RemovedItems(NamedTuple):
     answers: int
 
 
-def find_items(study: Log, search: str = "", tag: str | None = None) -> list[int]:
+def find_items(study: EventStudy, search: str = "", tag: str | None = None) -> list[int]:
     """Return the numbers of the items whose prompt contains a text and that have a tag, in order.
 
     The letters a to z match in either case, all others as they are written: in both kinds of databases alike.
@@ -388,11 +388,11 @@ def find_items(study: Log, search: str = "", tag: str | None = None) -> list[int
         search: A part of the prompt; empty for all.
         tag: A tag, exactly; None for all.
     """
-    with study.storage.read_connection() as connection:
+    with study._log.storage.read_connection() as connection:
         is_sqlite = connection.dialect.name == "sqlite"
         inside = "instr({}, ?) > 0" if is_sqlite else "strpos({}, ?) > 0"
         columns = "number" if tag is None else "number, tags"
-        text, given = f"SELECT {columns} FROM items WHERE study_id = ?", list[object]([study.id])
+        text, given = f"SELECT {columns} FROM items WHERE study_id = ?", list[object]([study._log.id])
         if search:
             text += " AND " + inside.format("lower(prompt)" if is_sqlite else 'lower(prompt COLLATE "C")')
             given.append(_lower(search))
@@ -411,7 +411,7 @@ def _lower(text: str) -> str:
 
 
 def browse(
-    study: Log,
+    study: EventStudy,
     table: AnswerTable,
     *,
     search: str = "",
@@ -456,13 +456,13 @@ def _at(values: np.ndarray, numbers: np.ndarray, otherwise: float = 0) -> np.nda
     return np.where(inside, values[np.where(inside, numbers, 0)] if len(values) else otherwise, otherwise)
 
 
-def rows_of(study: Log, table: AnswerTable, numbers: Sequence[int]) -> list[ItemRow]:
+def rows_of(study: EventStudy, table: AnswerTable, numbers: Sequence[int]) -> list[ItemRow]:
     """Return these items as a list shows them, in this order, without those that were removed meanwhile."""
     if not numbers:
         return []
     text = f"SELECT number, substr(prompt, 1, {SHOWN}), tags FROM items WHERE study_id = ? AND number IN "
-    with study.storage.read_connection() as connection:
-        there = fetch_rows(connection, f"{text}({join_marks(numbers)})", (study.id, *numbers))
+    with study._log.storage.read_connection() as connection:
+        there = fetch_rows(connection, f"{text}({join_marks(numbers)})", (study._log.id, *numbers))
     known = {number: (prompt, read_tags(tags)) for number, prompt, tags in there}
     counts, arms = item_counts(table, numbers), arm_counts(table, numbers)
     comments = _at(comments_by_item(table), np.array(numbers)).tolist()
@@ -486,24 +486,24 @@ def _row(
     return ItemRow(number, prompt, tags, answers, leader, level, share, contradictions, compared, comments)
 
 
-def count_fitting(study: Log, numbers: Sequence[int], most: int) -> int:
+def count_fitting(study: EventStudy, numbers: Sequence[int], most: int) -> int:
     """Return how many of these items, from the first on, have no more characters of outputs; at least one if any."""
     if not numbers:
         return 0
     chosen = f"study_id = ? AND item IN ({join_marks(numbers)})"
     text = f"SELECT item, sum(length(content)) FROM outputs WHERE {chosen} GROUP BY item"
-    with study.storage.read_connection() as connection:
-        sizes = {int(item): int(size) for item, size in fetch_rows(connection, text, (study.id, *numbers))}
+    with study._log.storage.read_connection() as connection:
+        sizes = {int(item): int(size) for item, size in fetch_rows(connection, text, (study._log.id, *numbers))}
     total = np.cumsum([sizes.get(number, 0) for number in numbers])
     return max(1, int(np.searchsorted(total, most, side="right")))
 
 
-def items_with(study: Log, numbers: Sequence[int]) -> list[tuple[int, Item]]:
+def items_with(study: EventStudy, numbers: Sequence[int]) -> list[tuple[int, Item]]:
     """Return these items with all their outputs, by number; those that were removed are left out."""
     if not numbers:
         return []
-    within, values = f"({join_marks(numbers)})", (study.id, *numbers)
-    with study.storage.read_connection() as connection:
+    within, values = f"({join_marks(numbers)})", (study._log.id, *numbers)
+    with study._log.storage.read_connection() as connection:
         there = fetch_rows(
             connection, f"SELECT number, prompt, tags FROM items WHERE study_id = ? AND number IN {within}", values
         )
@@ -516,7 +516,7 @@ def items_with(study: Log, numbers: Sequence[int]) -> list[tuple[int, Item]]:
     return list(found.items())
 
 
-def get_item(study: Log, number: int) -> Item:
+def get_item(study: EventStudy, number: int) -> Item:
     """Return an item by its number.
 
     Raises:
@@ -524,11 +524,11 @@ def get_item(study: Log, number: int) -> Item:
     """
     found = items_with(study, [number])
     if not found:
-        raise no_item(study, number)
+        raise no_item(study._log, number)
     return found[0][1]
 
 
-def count_removed_items(study: Log, table: AnswerTable) -> RemovedItems:
+def count_removed_items(study: EventStudy, table: AnswerTable) -> RemovedItems:
     """Return how many answers are about items that are not there any more."""
     counts = answers_by_item(table)
     there = np.array(find_items(study), np.int64)
@@ -536,37 +536,39 @@ def count_removed_items(study: Log, table: AnswerTable) -> RemovedItems:
     return RemovedItems(int(np.count_nonzero(counts)), int(counts.sum()))
 
 
-def was_removed(study: Log, number: int) -> bool:
+def was_removed(study: EventStudy, number: int) -> bool:
     """Return whether an item had this number and is not there any more."""
-    with study.storage.read_connection() as connection:
-        last = last_number(connection, study)
-        there = fetch_rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number))
+    with study._log.storage.read_connection() as connection:
+        last = last_number(connection, study._log)
+        there = fetch_rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study._log.id, number))
     return 1 <= number <= last and not there
 
 
-def count_missing_outputs(study: Log) -> dict[str, int]:
+def count_missing_outputs(study: EventStudy) -> dict[str, int]:
     """Return how many items lack an output of each active arm that lacks any, in the order of the study's arms."""
-    history = study.history()
-    with study.storage.read_connection() as connection:
-        items = fetch_rows(connection, "SELECT count(*) FROM items WHERE study_id = ?", (study.id,))[0][0]
-        found = fetch_rows(connection, "SELECT arm, count(*) FROM outputs WHERE study_id = ? GROUP BY arm", (study.id,))
+    history = study._log.history()
+    with study._log.storage.read_connection() as connection:
+        items = fetch_rows(connection, "SELECT count(*) FROM items WHERE study_id = ?", (study._log.id,))[0][0]
+        found = fetch_rows(
+            connection, "SELECT arm, count(*) FROM outputs WHERE study_id = ? GROUP BY arm", (study._log.id,)
+        )
     there: dict[str, int] = dict(found)
     arms = (name for name, active in zip(history.names, history.active) if active)
     return {arm: items - there.get(arm, 0) for arm in arms if there.get(arm, 0) < items}
 
 
-def neighbors(study: Log, number: int) -> Neighbors:
+def neighbors(study: EventStudy, number: int) -> Neighbors:
     """Return the items before and after an item."""
     text = (
         "SELECT (SELECT max(number) FROM items WHERE study_id = ? AND number < ?), "
         "(SELECT min(number) FROM items WHERE study_id = ? AND number > ?)"
     )
-    with study.storage.read_connection() as connection:
-        return Neighbors(*fetch_rows(connection, text, (study.id, number, study.id, number))[0])
+    with study._log.storage.read_connection() as connection:
+        return Neighbors(*fetch_rows(connection, text, (study._log.id, number, study._log.id, number))[0])
 
 
-def tags_by_item(study: Log) -> dict[int, tuple[str, ...]]:
+def tags_by_item(study: EventStudy) -> dict[int, tuple[str, ...]]:
     """Return the tags of all items that have any, by number."""
     text = "SELECT number, tags FROM items WHERE study_id = ? AND tags IS NOT NULL ORDER BY number"
-    with study.storage.read_connection() as connection:
-        return {number: read_tags(tags) for number, tags in fetch_rows(connection, text, (study.id,))}
+    with study._log.storage.read_connection() as connection:
+        return {number: read_tags(tags) for number, tags in fetch_rows(connection, text, (study._log.id,))}

@@ -18,8 +18,9 @@ from ...votes.columns import ANSWERS
 from ...votes.names import name_imported, place_of
 from ...votes.parse_rows import find_used_names, moment_of
 from ...votes.votes import NEVER, Column, Times, Votes
-from ..base import Imported, Log
+from ..base import Imported
 from ..duels import iso_time
+from ..event_study import EventStudy
 from ..items import Item, item_in, list_items
 from ..state.live import History
 
@@ -48,7 +49,7 @@ class PastVotes(NamedTuple):
     note: str | None  # if the next pair of voters depends on their own answers, see `paths`
 
 
-def export_votes(study: Log, items: bool = False) -> Votes:
+def export_votes(study: EventStudy, items: bool = False) -> Votes:
     """Return the answers of a study that count; self-duels are left out.
 
     The number of the item that a duel was about, and what the voter wrote, are the further columns item and comment, if
@@ -59,13 +60,13 @@ def export_votes(study: Log, items: bool = False) -> Votes:
         items: Whether to add the prompts and outputs of the items too, as the further columns prompt, left_output and
             right_output.
     """
-    exported, shown, said = study.read(_collect_exported), dict[int, int](), dict[int, str]()
+    exported, shown, said = study._log.read(_collect_exported), dict[int, int](), dict[int, str]()
     found = _Found(exported)
-    for event in study.read_log(exported.seq):
+    for event in study._log.read_log(exported.seq):
         if event.kind == "ask" and event.note and (item := item_in(event.note)) is not None:
             shown[event.duel or 0] = item
         if event.kind == "import":
-            found.add_import(event.duel or 0, study.read_imported(event.seq, event.note), iso_time(event.time))
+            found.add_import(event.duel or 0, study._log.read_imported(event.seq, event.note), iso_time(event.time))
         elif event.kind == "tell":
             note = json.loads(event.note) if event.note else {}
             answer = ANSWERS.index(event.answer)
@@ -76,7 +77,7 @@ def export_votes(study: Log, items: bool = False) -> Votes:
 
 
 def _further(
-    study: Log, votes: Votes, shown: dict[int, int], said: dict[int, str], items: bool
+    study: EventStudy, votes: Votes, shown: dict[int, int], said: dict[int, str], items: bool
 ) -> "dict[str, pl.Series]":
     import polars as pl
 
@@ -87,7 +88,7 @@ def _further(
     return found | (_outputs(study, votes, shown) if items and shown else {})
 
 
-def _outputs(study: Log, votes: Votes, shown: dict[int, int]) -> "dict[str, pl.Series]":
+def _outputs(study: EventStudy, votes: Votes, shown: dict[int, int]) -> "dict[str, pl.Series]":
     """Prompt and outputs of each vote; None where its item was removed, and for images."""
     import polars as pl
 
@@ -290,10 +291,10 @@ def without(votes: Votes, known: np.ndarray) -> Votes:
     return left if votes.count is None else dataclasses.replace(left, count=(counts - known)[kept])
 
 
-def was_imported(study: Log, packed: Packed) -> bool:
+def was_imported(study: EventStudy, packed: Packed) -> bool:
     """Return whether exactly these votes were imported into a study before; this also finds votes without a time."""
-    kind = (events.c.study_id == study.id) & (events.c.kind == "import")
-    with study.storage.read_connection() as connection:
+    kind = (events.c.study_id == study._log.id) & (events.c.kind == "import")
+    with study._log.storage.read_connection() as connection:
         notes = connection.execute(sa.select(events.c.note).where(kind)).scalars().all()
     digest = digest_of(packed.content)
     return any(json.loads(note)["digest"] == digest for note in notes)

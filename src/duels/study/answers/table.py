@@ -8,7 +8,7 @@ import json
 from array import array
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -17,9 +17,12 @@ from ...errors import StorageError
 from ...storage.tables import events
 from ...votes.columns import ANSWERS
 from ...votes.votes import NEVER
-from ..base import Imported, Log
+from ..base import Imported
 from ..state.counts import SKIP
 from ..state.live import History
+
+if TYPE_CHECKING:
+    from ..event_study import EventStudy
 
 NOBODY = -1  # the voter of an answer that names none
 NO_ITEM = -1
@@ -119,14 +122,14 @@ class AnswerLog:
         self._coin = array("b")
         self._seconds: list[tuple[int, int, int]] = []  # duel, answer, voter
 
-    def follow(self, study: Log, known: Counted | None = None) -> AnswerTable:
+    def follow(self, study: "EventStudy", known: Counted | None = None) -> AnswerTable:
         """Return the answers that count now. Nobody waits for it, but two threads must not call it at the same time.
 
         Args:
             study: Always the same one.
             known: Which answers count, from `counted`, for a table of that moment; by default of now.
         """
-        known = known or study.read(lambda _, history: copy_counted(history))
+        known = known or study._log.read(lambda _, history: copy_counted(history))
         if known.seq < self.seq or self._somebody_was_forgotten(study, known.seq):
             self._clear()
         while self.seq < known.seq:
@@ -136,24 +139,24 @@ class AnswerLog:
         if len(self._item) < len(known.left):
             self._clear()
             raise StorageError(f"study {study.name!r} was deleted")
-        return self._table(known)._replace(is_tuning=study.row.is_tuning)
+        return self._table(known)._replace(is_tuning=study._log.row.is_tuning)
 
-    def _somebody_was_forgotten(self, study: Log, last: int) -> bool:
+    def _somebody_was_forgotten(self, study: "EventStudy", last: int) -> bool:
         """Whether a name that was read before has been erased since."""
-        new = sa.and_(events.c.study_id == study.id, events.c.seq > self.seq, events.c.seq <= last)
+        new = sa.and_(events.c.study_id == study._log.id, events.c.seq > self.seq, events.c.seq <= last)
         chosen = sa.select(events.c.seq).where(new, events.c.kind == "forget").limit(1)
-        with study.storage.read_connection() as connection:
+        with study._log.storage.read_connection() as connection:
             return self.seq > 0 and connection.execute(chosen).first() is not None
 
-    def _take(self, study: Log, page: Sequence[Row]) -> None:
+    def _take(self, study: "EventStudy", page: Sequence[Row]) -> None:
         item, voter, times = self._item, self._voter, self._time
         for seq, kind, duel, answer, name, time, note in page:
             if kind == "import":
-                self._take_import(study.read_imported(seq, note), time)
+                self._take_import(study._log.read_imported(seq, note), time)
                 continue
             if kind == "ask":
-                past = study.row.is_tuning and json.loads(note).get("imported", False)
-                item.append(len(item) if study.row.is_tuning else _item_in(note) if note else NO_ITEM)
+                past = study._log.row.is_tuning and json.loads(note).get("imported", False)
+                item.append(len(item) if study._log.row.is_tuning else _item_in(note) if note else NO_ITEM)
                 voter.append(NOBODY)
                 times.append(time)
                 self._imported.append(past)
@@ -242,10 +245,12 @@ def _item_in(note: str) -> int:
     return int(json.loads(note).get("item", NO_ITEM))
 
 
-def _events(study: Log, after: int, last: int) -> Sequence[Row]:
+def _events(study: "EventStudy", after: int, last: int) -> Sequence[Row]:
     """The next events, by the driver itself, since there may be millions."""
-    new = sa.and_(events.c.study_id == study.id, events.c.seq > after, events.c.seq <= last, events.c.kind.in_(READ))
+    new = sa.and_(
+        events.c.study_id == study._log.id, events.c.seq > after, events.c.seq <= last, events.c.kind.in_(READ)
+    )
     columns = (events.c[name] for name in ("seq", "kind", "duel", "answer", "voter", "time", "note"))
     chosen = sa.select(*columns).where(new).order_by(events.c.seq).limit(PAGE)
-    with study.storage.read_connection() as connection:
+    with study._log.storage.read_connection() as connection:
         return list(connection.execute(chosen).cursor.fetchall())

@@ -13,8 +13,8 @@ from ...judges.retries import Attempted, answer_question
 from ...storage.statements import fetch_rows
 from ...votes.items import IMAGE
 from ...votes.names import voter_name
-from ..answering import Answering
-from ..base import Log
+from ..answering import write_answer
+from ..base import EventLog
 from ..duels import Duel
 
 ATTEMPTS = 5  # at a question, while the judge fails
@@ -169,7 +169,7 @@ def question_of(duel: Duel) -> Question:
     return Question(item.prompt, left, right, duel.left, duel.right)
 
 
-def refuse_images(connection: sa.Connection, study: Log, judges: Mapping[str | None, Judge]) -> None:
+def refuse_images(connection: sa.Connection, study: EventLog, judges: Mapping[str | None, Judge]) -> None:
     """Raise an error if outputs are images and a judge cannot see them; before its first call.
 
     Raises:
@@ -199,16 +199,16 @@ def has_identical_outputs(connection: sa.Connection, study_id: int, duel: Duel) 
     return bool(fetch_rows(connection, same, (study_id, duel.item.number, duel.left, duel.right)))
 
 
-def note_calls(study: Log, orders: int, connection: sa.Connection, duel: Duel) -> dict[str, object]:
+def note_calls(study: EventLog, orders: int, connection: sa.Connection, duel: Duel) -> dict[str, object]:
     """Return what the log keeps of a question to a judge: how many calls it takes."""
     return {"calls": 0 if has_identical_outputs(connection, study.id, duel) else orders}
 
 
-def tell_identical(connection: sa.Connection, study: Answering, duel: Duel, judge: str | None) -> bool:
+def tell_identical(connection: sa.Connection, study: EventLog, duel: Duel, judge: str | None) -> bool:
     """Answer a question about identical outputs, which takes no call; returns whether it was one."""
     if not has_identical_outputs(connection, study.id, duel):
         return False
-    study.tell_in(connection, duel=duel.id, winner="tie", voter=judge, more={"calls": 0, "identical": True})
+    write_answer(connection, study, duel=duel.id, winner="tie", voter=judge, more={"calls": 0, "identical": True})
     return True
 
 

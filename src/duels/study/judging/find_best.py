@@ -23,7 +23,7 @@ from ...judges.fingerprints import fingerprint, fingerprints
 from ...judges.questions import JudgeError
 from ...judges.retries import attempt_call
 from ...judges.threads import Threads, in_thread
-from ...storage.storage import Storage, Write
+from ...storage.storage import Storage
 from ...storage.tables import outputs as stored_outputs
 from ...storage.tables import studies
 from ...votes.items import Item, ItemSource, items_of, output_of, read_items
@@ -243,7 +243,7 @@ class _Given:
                 append_items(study, self.items[known:])
         if self.functions:
             keep = partial(_keep_functions, study=study, functions=self.functions)
-            study.storage.write(Write(keep, study.id))
+            study._log.write(keep)
         return study
 
     def _first_confidence(self, name: str, storage: str | Storage | None) -> float:
@@ -326,10 +326,10 @@ def _refuse_changes(study: Study, items: list[Item], may_grow: bool) -> int:
 
 def _keep_functions(connection: sa.Connection, *, study: Study, functions: Mapping[str, str]) -> None:
     """Store the fingerprints of candidates; raise `Conflict` if one has changed that has given outputs already."""
-    this = studies.c.id == study.id
+    this = studies.c.id == study._log.id
     settings = json.loads(connection.execute(sa.select(studies.c.settings).where(this)).scalar_one())
     before = settings.get("functions", {})
-    of_study = sa.select(stored_outputs.c.item).where(stored_outputs.c.study_id == study.id).limit(1)
+    of_study = sa.select(stored_outputs.c.item).where(stored_outputs.c.study_id == study._log.id).limit(1)
     for arm, function in functions.items():
         changed = before.get(arm, function) != function
         if changed and connection.execute(of_study.where(stored_outputs.c.arm == arm)).first():
@@ -393,7 +393,7 @@ class NotWorse(Study):
     """
 
     def __init__(self, study: Study, margin: float) -> None:
-        super().__init__(study.storage, study.row)
+        super().__init__(study._log)
         self.margin = margin
 
     @property
@@ -412,7 +412,7 @@ class NotWorse(Study):
             return True
         return False if self._shortfall(tally, wins + waiting, losses, ties) >= level else None
 
-    def is_exhausted(self, look: Look, verdict: Verdict) -> bool:
+    def _is_exhausted(self, look: Look, verdict: Verdict) -> bool:
         if look.left is None or look.tally.is_finite or self.is_certain(look.tally) is not None:
             return False  # on these answers those that there are decide in the end
         tally, left, level = look.tally, int(look.left[0, 1]), -math.log(1 - super().goal.confidence)
@@ -459,10 +459,10 @@ class NotWorse(Study):
             f" ({format_count(wins, 'win')}, {format_count(losses, 'loss', 'losses')}, {format_count(ties, 'tie')})"
         )
         what = "is not known to be as good as" if certain is None else "is worse than"
-        power = f" {self.describe_power(result.items)}" if certain is None else ""
+        power = f" {self._describe_power(result.items)}" if certain is None else ""
         return f"the new version {what} the old one, with a margin of {self.margin:g}: {found}.{power}\n{result}"
 
-    def describe_power(self, items: int) -> str:
+    def _describe_power(self, items: int) -> str:
         """Return how many of the prompts the new version must win to pass, if none is a tie."""
         tally, level = self.tally()._replace(items=items), -math.log(1 - super().goal.confidence)
         enough = (won for won in range(items + 1) if self._closeness(tally, won, items - won, 0) >= level)

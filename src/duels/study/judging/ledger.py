@@ -33,8 +33,9 @@ from ...checks import check_int
 from ...errors import InvalidInput
 from ...storage.storage import Event
 from ...storage.tables import EVENT_COLUMNS, events
-from ..base import PAGE, Log, log_entry
+from ..base import PAGE, log_entry
 from ..duels import LogEntry
+from ..event_study import EventStudy
 from ..voters.agreement import Agreement, compare_judges
 from ..voters.voter_tests import Position, Repeatability, Sides
 
@@ -365,7 +366,7 @@ def activity_of(ledger: Ledger) -> Judges:
     return Judges(*ledger.total(), ledger.positions(), ledger.repeatability(), ledger.agreements())
 
 
-def follow(log: Log, ledger: Ledger) -> Ledger:
+def follow(log: EventStudy, ledger: Ledger) -> Ledger:
     """Return a ledger that includes everything up to now. Only what is new since its last event is read.
 
     Args:
@@ -377,7 +378,7 @@ def follow(log: Log, ledger: Ledger) -> Ledger:
         >>> activity_of(follow(study, Ledger())).calls
         212
     """
-    last = log.history().seq
+    last = log._log.history().seq
     if last == ledger.seq:
         return ledger
     if ledger.seq and _rows(log, ledger.seq, last, events.c.kind == "forget"):
@@ -385,14 +386,14 @@ def follow(log: Log, ledger: Ledger) -> Ledger:
     rows = _rows(log, ledger.seq, last, OF_CALLS)
     for start in range(0, len(rows), PAGE):  # others may write in between
         page = rows[start : start + PAGE]
-        for entry in log.read(lambda _, history: [log_entry(history, row) for row in page]):  # noqa: B023  # called here
+        for entry in log._log.read(lambda _, history: [log_entry(history, row) for row in page]):  # noqa: B023  # called here
             ledger.take(entry)
     ledger.seq = last
     return ledger
 
 
-def _rows(log: Log, after: int, last: int, which: sa.ColumnElement[bool]) -> list[Event]:
+def _rows(log: EventStudy, after: int, last: int, which: sa.ColumnElement[bool]) -> list[Event]:
     columns = [events.c[name] for name in EVENT_COLUMNS]
-    new = sa.and_(events.c.study_id == log.id, events.c.seq > after, events.c.seq <= last)
-    with log.storage.read_connection() as connection:
+    new = sa.and_(events.c.study_id == log._log.id, events.c.seq > after, events.c.seq <= last)
+    with log._log.storage.read_connection() as connection:
         return [Event(*row) for row in connection.execute(sa.select(*columns).where(new, which).order_by(events.c.seq))]

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from ...errors import format_count, percent
 from ...votes.columns import ANSWERS
+from ..answering import undo_answer, write_answer, write_note
 from ..items import count_items
 from ..state.live import History
 from ..stats.leaderboard import align_columns, format_rank, format_record, format_share
@@ -59,15 +60,15 @@ def store_confirmation(
         reply: The reply.
         note: What the log keeps of it.
     """
-    task, answer, history = reply.task, reply.answer.answer, study.current(connection)
+    task, answer, history = reply.task, reply.answer.answer, study._log.current(connection)
     duel, judge, before = task.duel.id, task.judge, task.confirms
     waits = duel in find_unconfirmed(history, ledger) and ANSWERS[history.answer[duel]] == before
     note = note | ({"replies": [before, reply.second]} if waits else {})
     if waits and answer != before:
-        study.undo_in(connection, duel=duel, blind=True)
-        study.tell_in(connection, duel=duel, winner=answer, voter=judge, more=note)
+        undo_answer(connection, study._log, duel=duel, blind=True)
+        write_answer(connection, study._log, duel=duel, winner=answer, voter=judge, more=note)
     else:  # they agree, or the answer was taken back or confirmed meanwhile
-        study.note_in(connection, "repeat", duel=duel, answer=answer, voter=judge, note=note)
+        write_note(connection, study._log, "repeat", duel=duel, answer=answer, voter=judge, note=note)
 
 
 def one_order_text(count: int) -> str | None:
@@ -141,7 +142,7 @@ class JudgeResult(NamedTuple):
         orders: int = 1,
     ) -> "JudgeResult":
         """Return the result of a study as it is now."""
-        verdict = study.look().verdict(void=one_order_text(unconfirmed))
+        verdict = study._log.look().verdict(void=one_order_text(unconfirmed))
         return cls(
             verdict,
             study.leaderboard(),
@@ -199,7 +200,7 @@ class JudgeResult(NamedTuple):
         """What so many prompts can show, if nothing was asked because that is too little."""
         if self.ended != "exhausted" or self.verdict.duels or not self.items:
             return ""
-        return self.study.describe_power(self.items)
+        return self.study._describe_power(self.items)
 
     def _rows(self) -> list[str]:
         """The leaderboard, with the names last: so it is aligned whatever they are."""

@@ -34,8 +34,9 @@ from ...judges.fingerprints import fingerprint
 from ...judges.questions import Judge, Undo
 from ...judges.terminal import TerminalJudge
 from ...judges.threads import Threads, in_thread
-from ...storage.storage import NotReady, Write
+from ...storage.storage import NotReady
 from ...votes.columns import ANSWERS
+from ..answering import undo_answer, write_answer, write_note
 from ..base import clock
 from ..duels import Duel
 from ..items import find_item_set, with_items
@@ -149,7 +150,7 @@ class Run:
         """Read the log, and what an earlier run has left: open duels first, then those without a usable answer."""
         self._follow()
         refuse_others(self.study.name, self.ledger.fingerprints, self._fingerprints)
-        self.study.read(lambda connection, _: refuse_images(connection, self.study, self.judges))
+        self.study._log.read(lambda connection, _: refuse_images(connection, self.study._log, self.judges))
         open_duels = [duel for duel in self.study.open_duels() if duel.id in self.ledger.open]
         unanswered = self.unanswered
         self._tried_again.update(unanswered)
@@ -170,22 +171,22 @@ class Run:
         About these items there is always a further question, so a run without a limit ends when it has made as many
         calls as it takes to ask every pair about every item.
         """
-        items = self.study.read(lambda connection, _: find_item_set(connection, self.study))
-        look = self.study.look()
+        items = self.study._log.read(lambda connection, _: find_item_set(connection, self.study._log))
+        look = self.study._log.look()
         if look.goal.about == THESE_ITEMS and items.items and self.limits == (None, None):
             arms = int(look.tally.active.sum())
             calls = arms * (arms - 1) // 2 * len(items.items) * (2 if self.orders == "both" else 1)
             self.limits = self.budget.limits = Limits(calls, None)
-        if look.goal.about != NEW_ITEMS or not items.items or self.study.history().left:
+        if look.goal.about != NEW_ITEMS or not items.items or self.study._log.history().left:
             return
-        self._say(self.study.describe_power(len(items.items)))
+        self._say(self.study._describe_power(len(items.items)))
         look = look.before_first(len(items.items))
-        self._is_hopeless = self.study.is_exhausted(look, look.verdict())
+        self._is_hopeless = self.study._is_exhausted(look, look.verdict())
 
     def _is_held(self, duel: int, repeats: bool = False) -> bool:
         """Whether another run, which has not ended, asks a question now: this one must not pay for it again."""
         run, asked = self.ledger.holders.get((duel, repeats), (self.token, 0.0))
-        return run != self.token and is_running(run, clock() - asked, self.study.row.lease)
+        return run != self.token and is_running(run, clock() - asked, self.study._log.row.lease)
 
     @property
     def waits_for_others(self) -> bool:
@@ -199,7 +200,7 @@ class Run:
                 del self._held[duel]
             elif not self._is_held(duel):
                 del self._held[duel]
-                self._again.append(Task(self.study.duel_in(history, duel), judge))
+                self._again.append(Task(self.study._log.find_duel(history, duel), judge))
 
     @property
     def unanswered(self) -> dict[int, str | None]:
@@ -208,13 +209,13 @@ class Run:
 
     def _read_duels(self, numbers: Iterable[int]) -> list[Duel]:
         def read(connection: sa.Connection, history: History) -> list[Duel]:
-            return [self.study.duel_in(history, number) for number in numbers]
+            return [self.study._log.find_duel(history, number) for number in numbers]
 
-        return with_items(self.study, self.study.read(read))
+        return with_items(self.study, self.study._log.read(read))
 
     def _is_drawn(self, duel: int) -> bool:
         """Whether an answered duel is to be repeated, by a judge of this run that is not a person."""
-        if not self.is_repeated or not is_drawn(self.study.row.seed, duel):
+        if not self.is_repeated or not is_drawn(self.study._log.row.seed, duel):
             return False
         judge = self.judges.get(self.ledger.replies[duel][0])
         return judge is not None and not isinstance(judge.function, TerminalJudge)
@@ -230,11 +231,11 @@ class Run:
         One transaction does both. Only if the policy must be prepared first, questions come in a second one.
         """
         given = [reply for reply in replies if reply is not None]
-        tasks = self.study.storage.write(Write(partial(self._turn_in, replies=given, most=len(replies)), self.study.id))
+        tasks = self.study._log.write(partial(self._turn_in, replies=given, most=len(replies)))
         self._has_more = True
         while self.ended is None and not tasks and self._has_more:
             most = self.budget.reserve(len(replies), self._orders())
-            tasks = self.study.storage.write(Write(partial(self._ask_more_in, most=most), self.study.id, last=True))
+            tasks = self.study._log.write(partial(self._ask_more_in, most=most), last=True)
         self._follow()
         self.budget.settle()
         while self._alarms:
@@ -254,9 +255,9 @@ class Run:
         self._queue_repeats(answered)
         self.budget.release(sum(reply.further_calls for reply in replies))
         if self.orders != "one":
-            self._unconfirmed = find_unconfirmed(self.study.current(connection), self.ledger, self.judges)
+            self._unconfirmed = find_unconfirmed(self.study._log.current(connection), self.ledger, self.judges)
         if self.ended in self.uncertain:
-            self.ended = self._reason_to_end(self.study.current(connection))
+            self.ended = self._reason_to_end(self.study._log.current(connection))
         if self.ended is not None:
             return []
         most = self.budget.reserve(most, self._orders())
@@ -269,12 +270,16 @@ class Run:
         """Return what was found."""
         finished = self.study.goal.is_reached(self.study.verdict(), self.study.tally)  # perhaps by the last replies
         found = (
-            {} if self.orders == "one" else self.study.read(lambda _, history: find_unconfirmed(history, self.ledger))
+            {}
+            if self.orders == "one"
+            else self.study._log.read(lambda _, history: find_unconfirmed(history, self.ledger))
         )
         ended = "verdict" if (finished and not found) or self.ended is None else self.ended
         if ended in OUT and self._failures and not self._answers:
             ended = "failed"  # at all that there was to ask
-        left = self.study.read(lambda _, history: sum(self._can_ask_again(history, duel) for duel in self.unanswered))
+        left = self.study._log.read(
+            lambda _, history: sum(self._can_ask_again(history, duel) for duel in self.unanswered)
+        )
         return JudgeResult.of(self.study, self.ledger, ended, self.error, len(found), left, self._orders_of_questions())
 
     def interrupt(self) -> None:
@@ -316,7 +321,7 @@ class Run:
 
     def _store_in(self, connection: sa.Connection, ahead: Sides, reply: Reply) -> bool:
         """Write a reply; returns whether it counts."""
-        history, task, answer = self.study.current(connection), reply.task, reply.answer.answer
+        history, task, answer = self.study._log.current(connection), reply.task, reply.answer.answer
         duel, judge, note = task.duel.id, task.judge, reply.note()
         note["judge"] = self._fingerprints[judge]
         if task.confirms is not None:
@@ -324,13 +329,13 @@ class Run:
             store_confirmation(connection, self.study, self.ledger, reply, note)
             return False
         if not task.is_open or history.answer[duel] != OPEN or duel in history.forgotten:  # perhaps by another process
-            self.study.note_in(connection, "repeat", duel=duel, answer=answer, voter=judge, note=note)
+            write_note(connection, self.study._log, "repeat", duel=duel, answer=answer, voter=judge, note=note)
             return False
         if self.ledger.is_first(duel) and ahead.add(judge, reply.first or answer):
             alarm = next(one for one in ahead.positions() if one.judge == judge)
             note["position_bias"] = {"judge": judge, "share": round(alarm.share, 4)}
             self._alarms.append(alarm)
-        self.study.tell_in(connection, duel=duel, winner=answer, voter=judge, more=note)
+        write_answer(connection, self.study._log, duel=duel, winner=answer, voter=judge, more=note)
         return True
 
     def _count(self, reply: Reply, told: bool) -> None:
@@ -378,7 +383,7 @@ class Run:
         verdict = look.verdict()
         if not self._unconfirmed and self.study.goal.is_reached(verdict, lambda: look.tally):
             return "verdict"
-        return "exhausted" if self.study.is_exhausted(look, verdict) else None
+        return "exhausted" if self.study._is_exhausted(look, verdict) else None
 
     def _with_unanswered(self, history: History, look: Look) -> Look:
         """A look in which the questions that this run will ask again can still be answered."""
@@ -404,7 +409,7 @@ class Run:
     def _begin_earlier(self, connection: sa.Connection, most: int) -> list[Task]:
         """Begin what comes before new questions: confirmations, what an earlier run has left, and repeats."""
         tasks = list[Task]()
-        self._take_over(self.study.current(connection))
+        self._take_over(self.study._log.current(connection))
         if self._unconfirmed:
             while self._again and self._again[0].begun and len(tasks) < most:
                 tasks.append(self._again.popleft())
@@ -426,7 +431,7 @@ class Run:
             most: How many questions may be asked.
             of_used_up_pairs: Only about pairs whose every item was asked about, in a study on its items.
         """
-        history, tasks = self.study.current(connection), list[Task]()
+        history, tasks = self.study._log.current(connection), list[Task]()
         used_up = set(history.items.list_used_up(lambda duel: False)) if of_used_up_pairs and history.items else set()
         for duel, judge in self.unanswered.items():
             pair = tuple(sorted((history.left[duel], history.right[duel])))
@@ -437,17 +442,17 @@ class Run:
             if of_used_up_pairs and pair not in used_up:
                 continue
             self._tried_again.add(duel)
-            task = Task(self.study.duel_in(history, duel), judge, self._orders())
+            task = Task(self.study._log.find_duel(history, duel), judge, self._orders())
             if self._begin_in(connection, task=task, undo=False):
                 tasks.append(task)
         return tasks
 
     def _confirmations(self, connection: sa.Connection, most: int) -> list[Task]:
         """Begin to ask in the other order what was answered in one."""
-        history, tasks = self.study.current(connection), list[Task]()
+        history, tasks = self.study._log.current(connection), list[Task]()
         for duel in [one for one in self._unconfirmed if one not in self._confirming][:most]:
             before = ANSWERS[history.answer[duel]]
-            task = Task(self.study.duel_in(history, duel), self._unconfirmed[duel], turned=True, confirms=before)
+            task = Task(self.study._log.find_duel(history, duel), self._unconfirmed[duel], turned=True, confirms=before)
             self._begin_in(connection, task=task, undo=False)
             self._confirming.add(duel)
             tasks.append(task)
@@ -472,7 +477,7 @@ class Run:
             judge = min(self.judges, key=self._begun.__getitem__)
             about = partial(self._note_calls, orders)
             try:
-                (duel,) = self.study.ask_in(connection, voter=judge, allow_self=False, about=about, by_judge=True)
+                (duel,) = self.study._log.ask(connection, voter=judge, allow_self=False, about=about, by_judge=True)
             except NotReady:
                 if not tasks and not ties:
                     raise
@@ -480,9 +485,9 @@ class Run:
             except NothingToAsk:
                 self.ended = "all asked"
                 break
-            if tell_identical(connection, self.study, duel, judge):
+            if tell_identical(connection, self.study._log, duel, judge):
                 ties += 1
-                self.ended = self._reason_to_end(self.study.current(connection))
+                self.ended = self._reason_to_end(self.study._log.current(connection))
             else:
                 self._begun[judge] += 1
                 tasks.append(Task(duel, judge, orders))
@@ -491,15 +496,15 @@ class Run:
 
     def _note_calls(self, orders: int, connection: sa.Connection, duel: Duel) -> dict[str, object]:
         """What the log keeps of a question: how many calls it takes, and which run makes them."""
-        return note_calls(self.study, orders, connection, duel) | {"run": self.token}
+        return note_calls(self.study._log, orders, connection, duel) | {"run": self.token}
 
     def _follow_in(self, connection: sa.Connection) -> None:
-        for entry in self.study.events_in(connection, self.ledger.seq):
+        for entry in self.study._log.new_entries(connection, self.ledger.seq):
             self.ledger.take(entry)
 
     def _begin(self, task: Task, undo: bool = False) -> Task | None:
         """Note that a duel is asked once more; None if that is no longer wanted."""
-        wanted = self.study.storage.write(Write(partial(self._begin_in, task=task, undo=undo), self.study.id))
+        wanted = self.study._log.write(partial(self._begin_in, task=task, undo=undo))
         self._follow()
         return task if wanted else None
 
@@ -512,21 +517,21 @@ class Run:
         if task.second or task.repeats is not None:
             wanted = self._may_repeat(connection, task)
         elif task.confirms is None and (wanted := self._reopen_in(connection, task.duel.id, undo)):
-            wanted = not tell_identical(connection, self.study, task.duel, task.judge)
+            wanted = not tell_identical(connection, self.study._log, task.duel, task.judge)
         if not wanted:
             return False
         item = {} if task.duel.item is None else {"item": task.duel.item.number}
         note: dict[str, object] = {"calls": task.orders, "run": self.token, **item}
         note |= {} if task.confirms is None else {"confirms": task.confirms}
         note |= {} if task.repeats is None else {"repeats": task.repeats}
-        self.study.note_in(connection, "again", duel=task.duel.id, voter=task.judge, note=note)
+        write_note(connection, self.study._log, "again", duel=task.duel.id, voter=task.judge, note=note)
         return True
 
     def _may_repeat(self, connection: sa.Connection, task: Task) -> bool:
         """Whether the same judge, or a second one, may still be asked, and has not answered yet."""
         duel = task.duel
         if task.repeats is not None:
-            history = self.study.current(connection)
+            history = self.study._log.current(connection)
             was_answered = history.answer[duel.id] not in (OPEN, SKIP)
             return was_answered and duel.id not in self.ledger.repeated and self._is_active(history, duel.id)
         if duel.item is None:
@@ -545,12 +550,12 @@ class Run:
 
     def _reopen_in(self, connection: sa.Connection, duel: int, undo: bool) -> bool:
         """Whether a duel is open and about active arms, after a skip or, with `undo`, any answer was taken back."""
-        history = self.study.current(connection)
+        history = self.study._log.current(connection)
         answer = history.answer[duel]
         if not self._is_active(history, duel):
             return False
         if answer == SKIP or (undo and answer != OPEN):
-            self.study.undo_in(connection, duel=duel, blind=True)
+            undo_answer(connection, self.study._log, duel=duel, blind=True)
         return undo or answer in (OPEN, SKIP)
 
 

@@ -111,6 +111,8 @@ class Record:
         self.ties = np.zeros((0, 0), np.int32)
         self.imported = 0  # rows of votes
         self.imports: list[tuple[int, int]] = []  # their first duels, and those after their last ones
+        # Whether who was asked and who answered is part of the state; else the log is read.
+        self.knows_people = not row.is_tuning
         self.items = None if row.is_tuning else AskedItems(row.seed, self.goal.about)
         self.contradictions = 0  # questions that a judge answered in another way when it was asked again
         self.people = People()
@@ -262,7 +264,7 @@ class Record:
         """The number of whoever is asked or answers, who may be new."""
         if "calls" in note or "identical" in note:
             return JUDGE
-        if name is None or self.row.is_tuning:
+        if name is None or not self.knows_people:
             return NOBODY
         return self.people.admit(name)
 

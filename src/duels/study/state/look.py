@@ -14,6 +14,7 @@ from ..stats.certainty import certainty_of
 from ..stats.exhausted import find_exhausted
 from ..stats.forecast import Forecast, count_questions_left, make_forecast
 from ..stats.goal import Goal
+from ..stats.leaderboard import Leaderboard, leaderboard
 from ..stats.moments import LOST, TIED, UNANSWERED, WON, Answered, Moments
 from ..stats.reach import Reach, find_reach
 from ..stats.tally import Bools, Floats, Ints, Tally
@@ -131,6 +132,12 @@ class Look(NamedTuple):
             exhausted = find_exhausted(tally, self.left, self.goal.confidence, margin)
             return found if exhausted is None else _with(found, exhausted=exhausted, _answers_to_go=dict)
         return found
+
+    def leaderboard(self, confidence: float | None = None) -> Leaderboard:
+        """Return one row per arm, best first, and by what the arms are ranked; see `Study.leaderboard`."""
+        verdict = self.verdict()
+        tally = self.tally._replace(open=None)
+        return leaderboard(tally, confidence or self.goal.confidence, verdict.named, verdict.winner)
 
     def forecast(self, answers_an_hour: float | None = None) -> Forecast:
         """Return the estimates before the verdict.

@@ -19,12 +19,12 @@ from ...storage.tables import events, link_votes, voters
 from ...votes.items import Output
 from ...votes.names import LinkVoter, is_reserved, link_voter
 from .. import base
-from ..answering import Answering
-from ..items import can_show, item_of, lost_all
+from ..answering import undo_answer, write_answer
+from ..base import EventLog
+from ..event_study import EventStudy
+from ..items import item_of, lost_all
 from ..state.counts import OPEN, SKIP
 from ..state.live import History
-from ..state.look import Look
-from ..stats.tally import Tally
 from ..study import Study
 from ..voter_settings import DEFAULT, VoterSettings, check_comment
 from .links import find_invited_voter, list_invited_names
@@ -61,7 +61,7 @@ class VoterProgress(NamedTuple):
     done: str | None
 
 
-FindEnd = Callable[[sa.Connection, Study], str | None]
+FindEnd = Callable[[sa.Connection, EventLog], str | None]
 
 
 class Standpoint(NamedTuple):
@@ -114,7 +114,7 @@ def _voter_in(connection: sa.Connection, history: History, who: Who) -> LinkVote
     return voter
 
 
-def asking(study: Answering, link: int, who: Who, caps: Caps | None = None) -> Write[Ballot]:
+def asking(study: EventStudy, link: int, who: Who, caps: Caps | None = None) -> Write[Ballot]:
     """Return a write whose value is the voter's open question, or else the next one.
 
     Somebody who asks for the first time, with a cookie that the server has just made, becomes a voter of the link.
@@ -128,13 +128,13 @@ def asking(study: Answering, link: int, who: Who, caps: Caps | None = None) -> W
     Raises:
         NothingToAsk: When it runs, if there is nothing left to ask, or others are asked as much as the caps allow.
     """
-    return Write(partial(_ask_voter, study=study, link=link, who=who, caps=caps), study.id, last=True)
+    return study._log.make_write(partial(_ask_voter, study=study._log, link=link, who=who, caps=caps), last=True)
 
 
 def _ask_voter(
     connection: sa.Connection,
     *,
-    study: Answering,
+    study: EventLog,
     link: int,
     who: Who,
     caps: Caps | None,
@@ -164,7 +164,7 @@ def _ask_voter(
 
 def ask_next(
     connection: sa.Connection,
-    study: Answering,
+    study: EventLog,
     who: Who,
     link: int,
     caps: Caps | None,
@@ -192,7 +192,7 @@ def ask_next(
 
     def progress() -> VoterProgress:
         found = progress_in(connection, study, who, caps)
-        end = find_end(connection, study) if isinstance(study, Study) and found.done != "retired" else None
+        end = find_end(connection, study) if found.done != "retired" else None
         return found.up_to(end, goal, more)
 
     before = progress()
@@ -206,14 +206,14 @@ def ask_next(
     return ballot, before
 
 
-def _ask(connection: sa.Connection, study: Answering, voter: LinkVoter, caps: Caps | None) -> Ballot:
+def _ask(connection: sa.Connection, study: EventLog, voter: LinkVoter, caps: Caps | None) -> Ballot:
     if study.storage.once(("lost all items", study.id), lambda: lost_all(connection, study.id)):
         raise Conflict(NOTHING_TO_SHOW)  # voters who have compared outputs must not compare names
     with _for_voters():
-        (duel,) = study.ask_in(connection, voter=voter, allow_self=False)
+        (duel,) = study.ask(connection, voter=voter, allow_self=False)
     if caps is not None:
         _note_vote(connection, caps, duel.id, base.clock())
-    item = duel.item.number if isinstance(study, Study) and duel.item is not None else None
+    item = None if duel.item is None else duel.item.number
     return Ballot(duel, item)
 
 
@@ -231,7 +231,7 @@ def _for_voters() -> Iterator[None]:
 
 
 def telling(
-    study: Answering,
+    study: EventStudy,
     who: Who,
     duel: int,
     winner: str,
@@ -261,14 +261,14 @@ def telling(
     if note is not None and not settings.comments:
         raise Conflict("comments are not possible here any more: your answer was not saved")
     more = None if note is None else {"note": note}
-    operation = partial(_tell, study=study, who=who, duel=duel, winner=answer, caps=caps, more=more)
-    return Write(operation, study.id)
+    operation = partial(_tell, study=study._log, who=who, duel=duel, winner=answer, caps=caps, more=more)
+    return study._log.make_write(operation)
 
 
 def _tell(
     connection: sa.Connection,
     *,
-    study: Answering,
+    study: EventLog,
     who: Who,
     duel: int,
     winner: str,
@@ -289,13 +289,13 @@ def _tell(
     if most is not None and _count_answered(connection, study, history, voter) >= most:
         raise CapReached("this link accepts no more votes from you: your answer was not saved")
     with _for_voters():
-        answer = study.tell_in(connection, duel=duel, winner=winner, voter=voter, more=more)
+        answer = write_answer(connection, study, duel=duel, winner=winner, voter=voter, more=more)
     if caps is not None and not counted:
         _note_vote(connection, caps, duel)
     return answer
 
 
-def undoing(study: Answering, who: Who, caps: Caps | None = None) -> Write[Ballot]:
+def undoing(study: EventStudy, who: Who, caps: Caps | None = None) -> Write[Ballot]:
     """Return a write that takes back a voter's last answer; its value is the ballot, which is open again.
 
     Args:
@@ -307,10 +307,10 @@ def undoing(study: Answering, who: Who, caps: Caps | None = None) -> Write[Ballo
         InvalidInput: When it runs, if the voter has no answer.
         Conflict: When it runs, if what was compared was removed.
     """
-    return Write(partial(_undo, study=study, who=who, caps=caps), study.id)
+    return study._log.make_write(partial(_undo, study=study._log, who=who, caps=caps))
 
 
-def _undo(connection: sa.Connection, *, study: Answering, who: Who, caps: Caps | None) -> Ballot:
+def _undo(connection: sa.Connection, *, study: EventLog, who: Who, caps: Caps | None) -> Ballot:
     history = study.current(connection)
     study.storage.flush(connection)
     voter = voter_of(connection, who)
@@ -322,13 +322,13 @@ def _undo(connection: sa.Connection, *, study: Answering, who: Who, caps: Caps |
         raise Conflict("what you compared has been removed since: your answer stays")
     comment = _comment(connection, study, voter, ballot.duel.id)
     with _for_voters():
-        study.undo_in(connection, duel=ballot.duel.id, blind=True)
+        undo_answer(connection, study, duel=ballot.duel.id, blind=True)
     if caps is not None and _is_counted(connection, caps, ballot.duel.id):
         _note_vote(connection, caps, ballot.duel.id, base.clock())
     return ballot._replace(comment=comment)
 
 
-def _comment(connection: sa.Connection, study: Answering, voter: str, duel: int) -> str | None:
+def _comment(connection: sa.Connection, study: EventLog, voter: str, duel: int) -> str | None:
     """What a voter wrote with the last answer to a question."""
     chosen = sa.select(events.c.note).where(_events_of(study, voter, "tell") & (events.c.duel == duel))
     note = connection.execute(chosen.order_by(events.c.seq.desc()).limit(1)).scalar()
@@ -336,23 +336,23 @@ def _comment(connection: sa.Connection, study: Answering, voter: str, duel: int)
     return comment
 
 
-def ballot_of(study: Answering, duel: int) -> Ballot:
+def ballot_of(study: EventStudy, duel: int) -> Ballot:
     """Return a question that was asked through a link. Blocks.
 
     Raises:
         NotFound: If it was not asked.
     """
-    return study.read(lambda connection, history: _ballot(connection, study, history, None, duel))
+    return study._log.read(lambda connection, history: _ballot(connection, study._log, history, None, duel))
 
 
-def refuse_asked_through_link(connection: sa.Connection, study: Answering, duel: int) -> None:
+def refuse_asked_through_link(connection: sa.Connection, study: EventLog, duel: int) -> None:
     """Refuse an answer to a question that was asked of somebody who votes through a link, inside a transaction.
 
     Raises:
         Conflict: If it was.
     """
     history = study.current(connection)
-    is_known = study.row.is_tuning or (0 <= duel < len(history.person) and history.person[duel] >= 0)
+    is_known = not history.knows_people or (0 <= duel < len(history.person) and history.person[duel] >= 0)
     if not is_known:  # which is quicker than to look who was asked
         return
     study.storage.flush(connection)
@@ -363,11 +363,11 @@ def refuse_asked_through_link(connection: sa.Connection, study: Answering, duel:
 
 
 def voter_progress(
-    study: Answering,
+    study: EventStudy,
     who: Who,
     goal: int,
     more: bool,
-    find_end: Callable[[Study], str | None] | None = None,
+    find_end: Callable[[EventStudy], str | None] | None = None,
     caps: Caps | None = None,
 ) -> VoterProgress:
     """Return how far a voter is, and whether there is anything left to vote on. Blocks.
@@ -380,36 +380,28 @@ def voter_progress(
         find_end: Does what `end_of` does, which is the default, but remembers.
         caps: Those of the link.
     """
-    found = study.read(lambda connection, history: _standpoint(connection, history, study, who, caps))
-    end = (find_end or end_of)(study) if isinstance(study, Study) and found.done != "retired" else None
+    found = study._log.read(lambda connection, history: _standpoint(connection, history, study._log, who, caps))
+    end = (find_end or end_of)(study) if found.done != "retired" else None
     return found.up_to(end, goal, more)
 
 
-def end_of(study: Study) -> str | None:
+def end_of(study: EventStudy) -> str | None:
     """Return why a study needs no more votes, by its verdict; None if it does. Blocks."""
-    return _end(study.look(), study.tally)
+    return study._log.find_end()
 
 
-def end_in(connection: sa.Connection, study: Study) -> str | None:
+def end_in(connection: sa.Connection, study: EventLog) -> str | None:
     """Return the same inside a transaction, while others wait."""
-    history = study.current(connection)
-    return _end(study.look_in(connection, history), lambda: history.tally)
+    return study.find_end(connection)
 
 
-def _end(look: Look, tally: Callable[[], Tally]) -> str | None:
-    verdict = look.verdict()
-    if verdict.kind == "no condorcet winner":
-        return "retired"
-    return "winner" if look.goal.is_reached(verdict, tally) else None
-
-
-def progress_in(connection: sa.Connection, study: Answering, who: Who, caps: Caps | None) -> Standpoint:
+def progress_in(connection: sa.Connection, study: EventLog, who: Who, caps: Caps | None) -> Standpoint:
     """Return how far a voter is, inside a transaction."""
     return _standpoint(connection, _current(connection, study), study, who, caps)
 
 
 def _standpoint(
-    connection: sa.Connection, history: History, study: Answering, who: Who, caps: Caps | None
+    connection: sa.Connection, history: History, study: EventLog, who: Who, caps: Caps | None
 ) -> Standpoint:
     voter = _voter_in(connection, history, who)
     answered = 0 if voter is None else _count_answered(connection, study, history, voter)
@@ -417,7 +409,7 @@ def _standpoint(
     return Standpoint(answered, history.total, _all_asked(connection, study, history, voter), full)
 
 
-def _all_asked(connection: sa.Connection, study: Answering, history: History, voter: str | None) -> str | None:
+def _all_asked(connection: sa.Connection, study: EventLog, history: History, voter: str | None) -> str | None:
     """Why there is no question for a voter; None if there is one, or if there will be when outputs are uploaded."""
     if history.retired:
         return "retired"
@@ -494,20 +486,18 @@ def _of_duel(caps: Caps, duel: int) -> sa.ColumnElement[bool]:
     return (link_votes.c.key_id == caps.key) & (link_votes.c.duel == duel)
 
 
-def _is_blind(connection: sa.Connection, study: Answering, ballot: Ballot) -> bool:
-    """Whether a question can be shown as it was asked: only studies without items show names of arms."""
-    return not isinstance(study, Study) or can_show(
-        connection, study.id, ballot.duel.left, ballot.duel.right, ballot.item
-    )
+def _is_blind(connection: sa.Connection, study: EventLog, ballot: Ballot) -> bool:
+    """Whether a question can be shown as it was asked."""
+    return study.can_show(connection, ballot.duel, ballot.item)
 
 
-def _events_of(study: Answering, voter: str | None, kind: str) -> sa.ColumnElement[bool]:
+def _events_of(study: EventLog, voter: str | None, kind: str) -> sa.ColumnElement[bool]:
     """The events of a kind, of one voter or of all."""
     chosen = (events.c.study_id == study.id) & (events.c.kind == kind)
     return chosen if voter is None else chosen & (events.c.voter == voter)
 
 
-def _find_unanswered(connection: sa.Connection, study: Answering, history: History, voter: str) -> Ballot | None:
+def _find_unanswered(connection: sa.Connection, study: EventLog, history: History, voter: str) -> Ballot | None:
     """The question that this voter has not answered, unless it is too old."""
     for duel in _last_asked(connection, study, history, voter):
         arms_active = history.active[history.left[duel]] and history.active[history.right[duel]]
@@ -522,49 +512,49 @@ def _find_unanswered(connection: sa.Connection, study: Answering, history: Histo
 # A study that compares arms knows who was asked and who answered. One that tunes parameters does not: the log is read.
 
 
-def _current(connection: sa.Connection, study: Answering) -> History:
+def _current(connection: sa.Connection, study: EventLog) -> History:
     """The study's state inside a transaction, with its log as far as it has to be read."""
     history: History = study.current(connection)
-    if study.row.is_tuning:
+    if not history.knows_people:
         study.storage.flush(connection)
     return history
 
 
-def _last_asked(connection: sa.Connection, study: Answering, history: History, voter: str) -> list[int]:
+def _last_asked(connection: sa.Connection, study: EventLog, history: History, voter: str) -> list[int]:
     """The last duels that were asked of a voter, the newest first."""
-    if not study.row.is_tuning:
+    if history.knows_people:
         return history.duels_of(history.people.find(voter))[: -LAST - 1 : -1]
     chosen = sa.select(events.c.duel).where(_events_of(study, voter, "ask"))
     return list(connection.execute(chosen.order_by(events.c.seq.desc()).limit(LAST)).scalars())
 
 
-def _was_asked(connection: sa.Connection, study: Answering, history: History, duel: int, voter: str) -> bool:
+def _was_asked(connection: sa.Connection, study: EventLog, history: History, duel: int, voter: str) -> bool:
     """Whether a duel was asked of a voter."""
-    if study.row.is_tuning:
+    if not history.knows_people:
         return _read_asked_note(connection, study, duel, voter) is not None
     person = history.people.find(voter)
     return person >= 0 and 0 <= duel < len(history.person) and history.person[duel] == person
 
 
-def _count_answered(connection: sa.Connection, study: Answering, history: History, voter: str) -> int:
+def _count_answered(connection: sa.Connection, study: EventLog, history: History, voter: str) -> int:
     """How many duels this voter has answered, without answers that were taken back."""
-    if study.row.is_tuning:
+    if not history.knows_people:
         return len(_list_answered(connection, study, history, voter))
     theirs = history.duels_of(history.people.find(voter))
     return sum(history.answer[duel] not in (OPEN, SKIP) for duel in theirs)
 
 
-def _ballot(connection: sa.Connection, study: Answering, history: History, voter: str | None, duel: int) -> Ballot:
+def _ballot(connection: sa.Connection, study: EventLog, history: History, voter: str | None, duel: int) -> Ballot:
     items = history.items
     if items is not None and voter is not None and _was_asked(connection, study, history, duel, voter):
-        return Ballot(study.duel_in(history, duel), items.of[duel] or None)
+        return Ballot(study.find_duel(history, duel), items.of[duel] or None)
     note = _read_asked_note(connection, study, duel, voter)
     if note is None:
         raise NotFound(f"duel {duel} was not asked of you")
-    return Ballot(study.duel_in(history, duel), _item(note))
+    return Ballot(study.find_duel(history, duel), _item(note))
 
 
-def _read_asked_note(connection: sa.Connection, study: Answering, duel: int, voter: str | None) -> str | None:
+def _read_asked_note(connection: sa.Connection, study: EventLog, duel: int, voter: str | None) -> str | None:
     """The note of a question, empty if it has none; None if it was not asked, of this voter if one is named."""
     row = connection.execute(
         sa.select(events.c.note).where(_events_of(study, voter, "ask") & (events.c.duel == duel))
@@ -578,7 +568,7 @@ def _item(note: str | None) -> int | None:
 
 
 def _list_answered(
-    connection: sa.Connection, study: Answering, history: History, voter: str, skips: bool = False
+    connection: sa.Connection, study: EventLog, history: History, voter: str, skips: bool = False
 ) -> list[int]:
     """The duels that this voter has answered, in order, without answers that were taken back."""
     chosen = sa.select(events.c.duel, events.c.attempt).where(_events_of(study, voter, "tell")).order_by(events.c.seq)

@@ -6,7 +6,7 @@ How much each voting link was used: votes, voters, and when it was used last.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -18,8 +18,11 @@ from ...storage.tables import events, invitations, keys, link_votes, voters
 from ...votes.names import LinkVoter, compose, link_voter, voter_name
 from .. import base
 from ..answers.table import AnswerTable
-from ..base import Log
+from ..base import EventLog
 from ..state.counts import OPEN, SKIP
+
+if TYPE_CHECKING:
+    from ..event_study import EventStudy
 
 MOST = 200  # people who are invited at once
 
@@ -40,7 +43,7 @@ def check_names(names: Iterable[str]) -> list[str]:
     return named
 
 
-def check_free(connection: sa.Connection, study: Log, names: Sequence[str], known: AnswerTable) -> None:
+def check_free(connection: sa.Connection, study: EventLog, names: Sequence[str], known: AnswerTable) -> None:
     """Refuse names that somebody else has in a study.
 
     Args:
@@ -67,10 +70,10 @@ def check_free(connection: sa.Connection, study: Log, names: Sequence[str], know
         raise Conflict("votes were imported just now, perhaps by voters of these names: try again")
 
 
-def invite(connection: sa.Connection, study: Log, name: str, key: int) -> None:
+def invite(connection: sa.Connection, study: EventLog, name: str, key: int) -> None:
     """Invite somebody, whose name was checked."""
     connection.execute(sa.insert(invitations).values(study_id=study.id, name=name, key_id=key))
-    _names(study, connection).add(name)
+    _names(connection, study).add(name)
 
 
 def give_link(connection: sa.Connection, old: int, key: int) -> None:
@@ -90,23 +93,25 @@ def list_invited_names(connection: sa.Connection, study: int) -> dict[int, str]:
     return {int(row.key_id): str(row.name) for row in connection.execute(chosen.order_by(invitations.c.key_id))}
 
 
-def refuse_invited(study: Log, connection: sa.Connection, voter: str | None) -> None:
+def refuse_invited(connection: sa.Connection, study: EventLog, voter: str | None) -> None:
     """Refuse a program's voter who has the name of an invited person.
 
     Raises:
         Conflict: If that is so.
     """
-    if voter is not None and not isinstance(voter, LinkVoter) and voter in _names(study, connection):
+    if voter is not None and not isinstance(voter, LinkVoter) and voter in _names(connection, study):
         raise _refuse_taken(study, voter)
 
 
-def is_invited(study: Log, voter: str) -> bool:
+def is_invited(study: "EventStudy", voter: str) -> bool:
     """Return whether a voter is somebody who was invited. Blocks."""
-    with study.storage.lock, study.storage.translate_errors():
-        return not {voter, compose(voter)}.isdisjoint(list_invited_names(study.storage.connection(), study.id).values())
+    with study._log.storage.lock, study._log.storage.translate_errors():
+        return not {voter, compose(voter)}.isdisjoint(
+            list_invited_names(study._log.storage.connection(), study._log.id).values()
+        )
 
 
-def refuse_imported(study: Log, connection: sa.Connection, packed: Packed) -> None:
+def refuse_imported(connection: sa.Connection, study: EventLog, packed: Packed) -> None:
     """Refuse a file whose voters have names of invited people.
 
     Raises:
@@ -114,14 +119,14 @@ def refuse_imported(study: Log, connection: sa.Connection, packed: Packed) -> No
     """
     if packed.voters is None:
         return
-    invited = _names(study, connection)
+    invited = _names(connection, study)
     if invited:
         for name in unpack_voters(packed.voters).names:
             if name in invited:
                 raise _refuse_taken(study, name)
 
 
-def _names(study: Log, connection: sa.Connection) -> set[str]:
+def _names(connection: sa.Connection, study: EventLog) -> set[str]:
     """The names of all invited people, read once in a transaction; those who write others keep it up to date."""
 
     def read() -> set[str]:
@@ -131,20 +136,20 @@ def _names(study: Log, connection: sa.Connection) -> set[str]:
     return study.storage.once(("invited", study.id), read)
 
 
-def _refuse_taken(study: Log, name: str) -> Conflict:
+def _refuse_taken(study: EventLog, name: str) -> Conflict:
     return Conflict(
         f"voter is {name!r}, who was invited to study {study.name!r} and votes through a link: choose another name"
     )
 
 
-def forget_invited(connection: sa.Connection, study: Log, called: Collection[str]) -> bool:
+def forget_invited(connection: sa.Connection, study: EventLog, called: Collection[str]) -> bool:
     """Erase an invitation and revoke its link for good; return whether there was one."""
     theirs = (invitations.c.study_id == study.id) & invitations.c.name.in_(called)
     links = list(connection.execute(sa.select(invitations.c.key_id).where(theirs)).scalars())
     if links:
         connection.execute(sa.update(keys).where(keys.c.id.in_(links)).values(revoked=base.clock(), settings="{}"))
         connection.execute(sa.delete(invitations).where(theirs))
-        _names(study, connection).difference_update(called)
+        _names(connection, study).difference_update(called)
     return bool(links)
 
 
@@ -197,7 +202,7 @@ def _links(table: AnswerTable, links: dict[str, int]) -> np.ndarray:
     return found
 
 
-def count_votes(connection: sa.Connection, study: Log, key: int, table: AnswerTable) -> None:
+def count_votes(connection: sa.Connection, study: EventLog, key: int, table: AnswerTable) -> None:
     """Count the votes that a link has taken so far, for a cap that it did not have until now.
 
     Most are read from the table, which was made before the transaction; only what is new since is read here.
