@@ -38,8 +38,8 @@ def compared(functions, policies, duel_count, runs, seed, out, jobs):
     for function in functions:
         for name in policies:
             start = time.perf_counter()
-            results = duels.simulate_continuous(
-                function, name, duels=duel_count, runs=runs, seed=seed, checkpoints=times, jobs=jobs, progress=False
+            results = duels.simulate(
+                function, name, horizon=duel_count, runs=runs, seed=seed, checkpoints=times, jobs=jobs, progress=False
             )
             parts.append(results)
             shown(function, name, results.frame, time.perf_counter() - start)
@@ -55,8 +55,8 @@ def blocks(duel_count, runs, jobs):
         ours, chance = [], []
         for seed in BLOCKS:
             for name, found in (("eubo", ours), ("random", chance)):
-                given = {"duels": duel_count, "runs": runs, "seed": seed, "checkpoints": [], "jobs": jobs}
-                found.append(duels.simulate_continuous(function, name, progress=False, **given).frame["simple_regret"])
+                given = {"horizon": duel_count, "runs": runs, "seed": seed, "checkpoints": [], "jobs": jobs}
+                found.append(duels.simulate(function, name, progress=False, **given).frame["simple_regret"])
             middle = ours[-1].median(), chance[-1].median()
             print(f"{function}, seed {seed}: eubo {middle[0]:.3f}, random {middle[1]:.3f}", flush=True)
         middle = pl.concat(ours).median(), pl.concat(chance).median()

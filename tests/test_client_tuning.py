@@ -6,7 +6,7 @@ import pytest
 from server.conftest import Live
 
 import duels
-from duels.client import RemoteTuningStudy, connect
+from duels.client import RemoteStudy, RemoteTuningStudy, connect
 from duels.continuous import Best, TuningDuel
 from duels.errors import Conflict, InvalidInput, NotFound, UnknownName
 from duels.server.keys import make_key
@@ -45,8 +45,8 @@ def client(server):
 def pair(client, server):
     """A tuning study, seen from afar and on its storage."""
     name = f"tuning {next(numbers)}"
-    remote = client.create_tuning(SPACE, name, "eubo:initial=4", confidence=0.9, seed=5)
-    return remote, duels.load_tuning(name, server.storage)
+    remote = client.create_study(space=SPACE, study_name=name, policy="eubo:initial=4", confidence=0.9, seed=5)
+    return remote, duels.load_study(name, server.storage)
 
 
 def same(remote, local):
@@ -91,7 +91,7 @@ def test_both_say_the_same(pair, client, server):
         remote.ask()
     same(remote, local)
     remote.resume()
-    again = client.load_tuning(remote.name)
+    again = client.load_study(remote.name)
     same(again, local)
     assert local.check() == len(remote.events())
     change = next(remote.follow())
@@ -113,7 +113,7 @@ def test_past_duels_go_both_ways(pair, client, server):
     assert frame["winner"].to_list() == ["left", "tie", "both_bad", "right"]
     assert frame["voter"].to_list() == [None, None, None, "Voter 7 (imported)"]
     assert frame["time"][3] == "2026-01-31T12:00:00.000+00:00"
-    copy = client.create_tuning(SPACE, f"{remote.name}, copied")
+    copy = client.create_study(space=SPACE, study_name=f"{remote.name}, copied")
     assert copy.import_duels(frame) == 4
     assert copy.votes().equals(frame)
     before = len(remote.events())
@@ -146,17 +146,17 @@ def test_templates(pair, client, server):
     assert (local.template, scripts_allowed(local)) == ("{{ tone }}", False)
     remote.set_template(None)
     assert local.template is None
-    made = client.create_tuning(SPACE, f"{remote.name}, shown", template=PAGE)
+    made = client.create_study(space=SPACE, study_name=f"{remote.name}, shown", template=PAGE)
     assert made.template == PAGE
-    kept = client.create_tuning(SPACE, made.name, template="{{ tone }}", load_if_exists=True)
+    kept = client.create_study(space=SPACE, study_name=made.name, template="{{ tone }}", load_if_exists=True)
     assert kept.template == PAGE
     with pytest.raises(InvalidInput, match="sped"):
-        client.create_tuning(SPACE, "never created", template="{{ sped }}")
+        client.create_study(space=SPACE, study_name="never created", template="{{ sped }}")
     with pytest.raises(UnknownName):
-        client.load_tuning("never created")
+        client.load_study("never created")
     _, token = make_key(open_storage(server.storage), "api", "program")
     with connect(server.url, token) as program:
-        own = program.load_tuning(remote.name)
+        own = program.load_study(remote.name)
         own.tell(own.ask(), "left")
         with pytest.raises(InvalidInput, match="--kind admin"):
             own.set_template("{{ tone }}")
@@ -186,47 +186,43 @@ def test_errors_are_those_of_a_study(client, server, pair):
             act(remote)
         assert str(there.value) == str(here.value)
     creations = [
-        ((SPACE, local.name), {}),
-        (({"x": (0.0, 1.0)}, local.name), {"load_if_exists": True}),
-        ((SPACE, local.name), {"load_if_exists": True, "confidence": 0.5}),
-        (({"x": 5}, "fresh"), {}),
-        (({}, "fresh"), {}),
+        (SPACE, local.name, {}),
+        ({"x": (0.0, 1.0)}, local.name, {"load_if_exists": True}),
+        (SPACE, local.name, {"load_if_exists": True, "confidence": 0.5}),
+        ({"x": 5}, "fresh", {}),
+        ({}, "fresh", {}),
     ]
-    for given, options in creations:
+    for space, name, options in creations:
         with pytest.raises(InvalidInput) as here:
-            duels.create_tuning(*given, server.storage, **options)
+            duels.create_study(space=space, study_name=name, storage=server.storage, **options)
         with pytest.raises(type(here.value)) as there:
-            client.create_tuning(*given, **options)
+            client.create_study(space=space, study_name=name, **options)
         assert str(there.value) == str(here.value)
     with pytest.raises(InvalidInput, match="unknown policy for continuous spaces 'rucb'"):
-        client.create_tuning(SPACE, "fresh", "rucb")
-    loaded = client.create_tuning(SPACE, local.name, seed=5, load_if_exists=True)
+        client.create_study(space=SPACE, study_name="fresh", policy="rucb")
+    loaded = client.create_study(space=SPACE, study_name=local.name, seed=5, load_if_exists=True)
     assert loaded.events() == local.events()
     with pytest.raises(NotFound, match="unknown study"):
-        client.load_tuning("nowhere")
+        client.load_study("nowhere")
     for name in ("", ".", ".."):
         with pytest.raises(InvalidInput, match="cannot be used here"):
-            client.load_tuning(name)
+            client.load_study(name)
 
 
-def test_each_kind_says_how_to_load_it(client, server, pair):
+def test_one_function_creates_and_one_loads_both_kinds(client, server, pair):
     remote, _ = pair
     client.create_study(["a", "b"], "two arms")
-    with pytest.raises(InvalidInput) as refused:
-        client.load_study(remote.name)
-    assert str(refused.value) == (
-        f"study '{remote.name}' tunes 4 parameters and has no arms to compare: load it with client.load_tuning, and "
-        "see its best setting with study.best"
-    )
-    with pytest.raises(InvalidInput) as refused:
-        client.load_tuning("two arms")
-    assert str(refused.value) == (
-        "study 'two arms' compares arms and tunes no parameters: load it with client.load_study"
-    )
+    assert [type(client.load_study(name)) for name in (remote.name, "two arms")] == [RemoteTuningStudy, RemoteStudy]
+    with pytest.raises(InvalidInput, match="nothing to compare: expected arms, or a space"):
+        client.create_study()
+    with pytest.raises(InvalidInput, match="margin is for studies that compare arms"):
+        client.create_study(space=SPACE, margin=0.1)
+    with pytest.raises(InvalidInput, match="a template is for settings"):
+        client.create_study(["a", "b"], template="x")
     with pytest.raises(InvalidInput, match="has no arms to compare"):
         client.create_study(["a", "b"], remote.name, load_if_exists=True)
     with pytest.raises(InvalidInput, match="compares arms"):
-        client.create_tuning(SPACE, "two arms", load_if_exists=True)
+        client.create_study(space=SPACE, study_name="two arms", load_if_exists=True)
 
 
 def test_the_list_has_both_kinds(client, server, pair):

@@ -34,6 +34,7 @@ ROOMS = [
     "storage",
     "study",
     "continuous",
+    "kinds",
     "client",
     "server",
     "cli",

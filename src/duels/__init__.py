@@ -18,16 +18,13 @@ _HOMES = {
     "PreferenceMatrix": "preference",
     "load_matrix": "problems",
     "load_problem": "problems",
-    "simulate": "simulation",
+    "simulate": "kinds",
     "run_experiment": "experiments.running",
     "load_results": "results",
-    "create_study": "study.create",
-    "load_study": "study.create",
+    "create_study": "kinds",
+    "load_study": "kinds",
     "Study": "study.study",
     "find_best": "study.judging.find_best",
-    "simulate_continuous": "continuous.simulation",
-    "create_tuning": "continuous.tuning.create",
-    "load_tuning": "continuous.tuning.create",
     "tune": "continuous.tuning.judged",
     "Space": "continuous.spaces",
     "connect": "client.client",
@@ -64,19 +61,16 @@ if TYPE_CHECKING:
         votes,
     )
     from .client.client import connect
-    from .continuous.simulation import simulate_continuous
     from .continuous.spaces import Space
-    from .continuous.tuning.create import create_tuning, load_tuning
     from .continuous.tuning.judged import tune
     from .errors import DuelsError, InvalidInput
     from .experiments.running import run_experiment
+    from .kinds import create_study, load_study, simulate
     from .preference import PreferenceMatrix
     from .problems import load_matrix, load_problem
     from .rating.table import rate
     from .results import load_results
-    from .simulation import simulate
     from .study.analysis import analyze
-    from .study.create import create_study, load_study
     from .study.judging.find_best import find_best
     from .study.plan import estimate_votes
     from .study.study import Study

@@ -141,7 +141,12 @@ def template(tmp_path_factory):
     study.ask(3)
     study.retire_arm(ARMS[2])
     duels.create_study(ARMS, "a study with a long name, of which there are some", storage, "rucb:alpha=0.6")
-    voice = duels.create_tuning({"temperature": (0.0, 1.5), "日本語": ["敬語", "plain"]}, "voice", storage, "random")
+    voice = duels.create_study(
+        space={"temperature": (0.0, 1.5), "日本語": ["敬語", "plain"]},
+        study_name="voice",
+        storage=storage,
+        policy="random",
+    )
     for _ in range(5):
         voice.tell(voice.ask(), "left")
     storage.close()

@@ -14,7 +14,7 @@ SHORT = ("--duels", "4", "--runs", "2", "-q")
 def test_formats_agree_with_the_library():
     text = duels_command("run-continuous", "branin", "-p", "random", *SHORT, "-f", "json").stdout
     (row,) = json.loads(text)
-    expected = duels.simulate_continuous("branin", "random", duels=4, runs=2, checkpoints=[]).frame
+    expected = duels.simulate("branin", "random", horizon=4, runs=2, checkpoints=[]).frame
     assert row["regret"] == expected["regret"].mean()
     assert row["simple_regret"] == expected["simple_regret"].median()
     listed = duels_command("run-continuous", "branin", "-p", "random", *SHORT, "-f", "csv").stdout

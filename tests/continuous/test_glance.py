@@ -52,7 +52,9 @@ def test_without_enough_evidence_nothing_is_sure():
 
 
 def test_a_glance_is_the_study_s():
-    study = duels.create_tuning({"gap": (4.0, 40.0)}, "page", "sqlite://", "eubo:initial=3")
+    study = duels.create_study(
+        space={"gap": (4.0, 40.0)}, study_name="page", storage="sqlite://", policy="eubo:initial=3"
+    )
     shown = summarize_tuning(study)
     assert (shown["best"], shown["parameters"], shown["answers"], shown["seq"]) == (None, [], 0, 1)
     for _ in range(2):

@@ -25,7 +25,7 @@ EARLY, LATE = "2026-01-31T12:00:00.000+00:00", "2026-01-31T12:00:00.001+00:00"
 
 @pytest.fixture
 def study():
-    return duels.create_tuning(SPACE, "s", Storage("sqlite://"), "random")
+    return duels.create_study(space=SPACE, study_name="s", storage=Storage("sqlite://"), policy="random")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
@@ -38,7 +38,7 @@ def test_every_answer_survives_a_file(suffix, tmp_path, study):
     study.tell(asked, "right", voter="bob")
     file = str(tmp_path / f"votes.{suffix}")
     assert write_duels(study, file) == 163
-    copy = duels.create_tuning(SPACE, "copy", Storage("sqlite://"), "random")
+    copy = duels.create_study(space=SPACE, study_name="copy", storage=Storage("sqlite://"), policy="random")
     assert copy.import_duels(read_duels(SPACE, file)) == 163
     assert copy.votes().equals(study.votes())
     settings = [(copy.duel(k).left, copy.duel(k).right) for k in range(163)]

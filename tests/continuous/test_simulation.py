@@ -15,7 +15,7 @@ from scipy import optimize
 import duels
 from duels.continuous import Situation, find_function, list_functions, load_policy, simulation
 from duels.continuous.policies import BUILT_IN, eubo
-from duels.continuous.simulation import COLUMNS, make_world, play_run
+from duels.continuous.simulation import COLUMNS, make_world, play_run, simulate_continuous
 from duels.errors import DuelsError, InvalidInput, UnknownName
 from duels.results import SCHEMA, combine
 
@@ -57,7 +57,7 @@ def test_published_maxima():
 
 
 def test_the_table():
-    results = duels.simulate_continuous("branin", "eubo", checkpoints=[2, 5], jobs=2, seed=1, **SHORT)
+    results = simulate_continuous("branin", "eubo", checkpoints=[2, 5], jobs=2, seed=1, **SHORT)
     frame = results.frame
     assert dict(frame.schema) == COLUMNS
     assert list(COLUMNS)[: len(SCHEMA)] == list(SCHEMA)
@@ -80,7 +80,7 @@ def test_regrets_by_hand():
     world = make_world(parabola, {"x": (0.0, 1.0)}, maximum=0.0)
     x = (np.arange(200_000) + 0.5) / 200_000
     assert world.sd == pytest.approx((-((x - 0.7) ** 2)).std(), rel=0.01)
-    results = duels.simulate_continuous(parabola, "random", duels=5, space={"x": (0.0, 1.0)}, maximum=0.0, seed=4)
+    results = simulate_continuous(parabola, "random", duels=5, space={"x": (0.0, 1.0)}, maximum=0.0, seed=4)
     chosen, played, regret, weak = load_policy("random"), [], 0.0, 0.0
     luck = np.random.default_rng(np.random.SeedSequence([4, 0]).spawn(2)[1])
     for t in range(5):
@@ -98,7 +98,7 @@ def test_a_simulation_asks_the_policy_alone(monkeypatch):
     asked, choose = [], eubo.choose
     monkeypatch.setattr(eubo, "choose", lambda *given: asked.append(len(given[0].history.outcome)) or choose(*given))
     monkeypatch.setattr(Situation, "is_found", property(lambda situation: pytest.fail("the evidence was looked at")))
-    duels.simulate_continuous("branin", "eubo:initial=4", duels=9, jobs=1, checkpoints=[])
+    simulate_continuous("branin", "eubo:initial=4", duels=9, jobs=1, checkpoints=[])
     assert asked == [4, 5, 6, 7, 8]
 
 
@@ -114,26 +114,26 @@ def test_answers_have_the_chances_they_should():
 def test_the_same_table_for_any_number_of_jobs(monkeypatch):
     """Also run by run: a run depends on the seed and its number only; in this process too."""
     monkeypatch.setattr(simulation, "FEW", 0)  # in processes
-    three = duels.simulate_continuous("camel", "gp_rucb", jobs=3, seed=2, **SHORT).frame
-    one = duels.simulate_continuous("camel", "gp_rucb", jobs=1, seed=2, **{**SHORT, "runs": 2}).frame
+    three = simulate_continuous("camel", "gp_rucb", jobs=3, seed=2, **SHORT).frame
+    one = simulate_continuous("camel", "gp_rucb", jobs=1, seed=2, **{**SHORT, "runs": 2}).frame
     assert three.filter(pl.col("run") < 2).equals(one)
     here = play_run(make_world("camel"), load_policy("gp_rucb:initial=4"), 6, 2, 1, range(1, 7))
     assert here.drop("recommendation").equals(one.filter(run=1).drop("recommendation"))
-    other = duels.simulate_continuous("camel", "gp_rucb", jobs=1, seed=3, **{**SHORT, "runs": 1}).frame
+    other = simulate_continuous("camel", "gp_rucb", jobs=1, seed=3, **{**SHORT, "runs": 1}).frame
     assert not other["regret"].equals(one.filter(run=0)["regret"])
 
 
 def test_resuming(tmp_path):
     """Runs that are kept are not played again, damaged ones are; the table is that of one sitting."""
     given = {"jobs": 1, "seed": 5, **SHORT}
-    whole = duels.simulate_continuous("camel", "random", **given)
-    first = duels.simulate_continuous("camel", "random", out=tmp_path / "a", **given)
+    whole = simulate_continuous("camel", "random", **given)
+    first = simulate_continuous("camel", "random", out=tmp_path / "a", **given)
     assert first.frame.equals(whole.frame)
-    again = duels.simulate_continuous("camel", "random", out=tmp_path / "a", **given)
+    again = simulate_continuous("camel", "random", out=tmp_path / "a", **given)
     assert again.frame.equals(whole.frame)
     assert duels.load_results(tmp_path / "a").frame.equals(whole.frame)
     with pytest.raises(InvalidInput, match="was written by another experiment: its seed is 5, expected 6"):
-        duels.simulate_continuous("camel", "random", out=tmp_path / "a", **{**given, "seed": 6})
+        simulate_continuous("camel", "random", out=tmp_path / "a", **{**given, "seed": 6})
 
     calls = []
 
@@ -146,13 +146,13 @@ def test_resuming(tmp_path):
     own = {"space": {"x": (0.0, 1.0)}, "maximum": 0.0, "out": tmp_path / "b", **given}
     stop = 1024 + 2 * 6 + 6 + 5  # in the second run: each has 12 settings of duels and 6 recommendations
     with pytest.raises(KeyboardInterrupt) as error:
-        duels.simulate_continuous(interrupted, "random", **own)
+        simulate_continuous(interrupted, "random", **own)
     assert "1 of 3 runs are kept" in error.value.__notes__[0]
     calls.clear()
     stop = -1
-    resumed = duels.simulate_continuous(interrupted, "random", **own)
+    resumed = simulate_continuous(interrupted, "random", **own)
     assert len(calls) == 1024 + 2 * 18
-    fresh = duels.simulate_continuous(interrupted, "random", **{**own, "out": None})
+    fresh = simulate_continuous(interrupted, "random", **{**own, "out": None})
     assert resumed.frame.equals(fresh.frame)
 
 
@@ -163,15 +163,23 @@ def test_a_function_of_your_own():
         return -abs(setting["n"] - 12) / 10 - (setting["style"] != "b")
 
     space = {"n": (1, 40, "int"), "style": ["a", "b", "c"]}
-    results = duels.simulate_continuous(utility, "eubo", space=space, duels=25, runs=2, seed=0, checkpoints=[])
+    results = simulate_continuous(utility, "eubo", space=space, duels=25, runs=2, seed=0, checkpoints=[])
     assert results.provenance["problems"]["utility"]["maximum"] == 0.0
     best = [json.loads(text) for text in results.frame["recommendation"]]
     assert [one["style"] for one in best] == ["b", "b"]
     assert all(abs(one["n"] - 12) <= 6 for one in best)
 
 
+def test_simulate_takes_functions_as_it_takes_problems():
+    results = duels.simulate("branin", "random", horizon=5, runs=2)
+    assert results.frame.equals(simulate_continuous("branin", "random", duels=5, runs=2).frame)
+    for problem, given, word in (("branin", {"record": "pairs"}, "record"), ("cyclic-4", {"space": {}}, "space")):
+        with pytest.raises(InvalidInput, match=f"{word} is for "):
+            duels.simulate(problem, "random", horizon=5, **given)
+
+
 def test_wrong_arguments():
-    simulate = duels.simulate_continuous
+    simulate = simulate_continuous
     with pytest.raises(UnknownName, match="Did you mean 'branin'"):
         simulate("brannin")
     with pytest.raises(UnknownName, match="Did you mean 'beta'"):
@@ -204,7 +212,7 @@ def test_wrong_arguments():
 
 def test_ctrl_c_ends_the_workers(tmp_path):
     """The process ends at once and leaves none of its own behind."""
-    script = "import duels; duels.simulate_continuous('branin', duels=5000, runs=4, jobs=2)"
+    script = "import duels; duels.simulate('branin', horizon=5000, runs=4, jobs=2)"
     running = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, start_new_session=True)
     children = f"/proc/{running.pid}/task/{running.pid}/children"
     deadline = time.monotonic() + 60
@@ -235,7 +243,7 @@ def _is_running(pid):
 
 @pytest.mark.deep
 def test_figures_of_continuous_arms(tmp_path):
-    parts = [duels.simulate_continuous("camel", name, **SHORT) for name in ("random", "eubo")]
+    parts = [simulate_continuous("camel", name, **SHORT) for name in ("random", "eubo")]
     results = combine(parts)
     chart = duels.figures.regret(results).to_dict()
     assert "K = " not in json.dumps(chart)
@@ -257,7 +265,7 @@ def test_the_default_finds_branin_s_maximum():
 
 
 def _last(function, name, runs, seed=11):
-    found = duels.simulate_continuous(function, name, duels=50, runs=runs, seed=seed, checkpoints=[])
+    found = simulate_continuous(function, name, duels=50, runs=runs, seed=seed, checkpoints=[])
     return found.frame
 
 
@@ -299,9 +307,9 @@ def test_gp_rucb_s_regret_is_sublinear(function):
     deviation of 0.28, and less than once in 10⁶ on Branin; the second once in 180 (Student's t, 29 degrees of freedom).
     """
     given = {"duels": 120, "runs": 30, "seed": 12, "checkpoints": range(10, 121, 5)}
-    mean, error = slope(duels.simulate_continuous(function, "gp_rucb", **given))
+    mean, error = slope(simulate_continuous(function, "gp_rucb", **given))
     assert mean + 3 * error < 0.9
-    mean, error = slope(duels.simulate_continuous(function, "random", **given))
+    mean, error = slope(simulate_continuous(function, "random", **given))
     assert mean - 3 * error < 1 < mean + 3 * error
     assert mean + 3 * error > 0.9
 
@@ -316,7 +324,7 @@ def test_dbgd_is_beaten(function):
     The camel is left out: 40 runs do not tell the two apart there, see benchmarks/continuous.md.
     """
     ours, theirs = (
-        duels.simulate_continuous(function, name, duels=50, runs=40, seed=13, checkpoints=[]).frame["regret"].to_numpy()
+        simulate_continuous(function, name, duels=50, runs=40, seed=13, checkpoints=[]).frame["regret"].to_numpy()
         for name in ("eubo", "dbgd")
     )
     assert theirs.mean() - ours.mean() > 2 * math.sqrt((theirs.var(ddof=1) + ours.var(ddof=1)) / 40)
@@ -329,5 +337,5 @@ def test_every_policy_improves():
     With other seeds, a false alarm once in 25, by resampling 20 runs: nearly always of random, which improves least.
     """
     for name in BUILT_IN:
-        found = duels.simulate_continuous("hartmann3", name, duels=40, runs=10, seed=14, checkpoints=[6]).frame
+        found = simulate_continuous("hartmann3", name, duels=40, runs=10, seed=14, checkpoints=[6]).frame
         assert found.filter(t=40)["simple_regret"].median() < found.filter(t=6)["simple_regret"].median(), name

@@ -116,12 +116,12 @@ def test_no_value_leaves_its_place(value):
 
 
 def test_a_study_keeps_its_template():
-    study = duels.create_tuning({"gap": (4, 40, "int")}, "page", "sqlite://")
+    study = duels.create_study(space={"gap": (4, 40, "int")}, study_name="page", storage="sqlite://")
     assert (study.template, study.render({"gap": 5})) == (None, None)
     study.set_template("<p>{{ gap }}</p>", scripts=True)
     with pytest.raises(InvalidInput, match="unknown parameter"):
         study.set_template("<p>{{ size }}</p>", scripts=False)
-    again = duels.load_tuning("page", study._log.storage)
+    again = duels.load_study("page", study._log.storage)
     assert (again.template, again.render({"gap": 5})) == ("<p>{{ gap }}</p>", "<p>5</p>")
     with pytest.raises(InvalidInput, match="gap is 50"):
         study.render({"gap": 50})

@@ -19,10 +19,11 @@ from duels.continuous.policies import ASKING, Policy, generator
 from duels.continuous.tuning import choose
 from duels.continuous.tuning import log as live
 from duels.continuous.tuning.choose import FIRST, MOST, NEAR, STEP, choose_modeled, code
-from duels.continuous.tuning.create import load_any
+from duels.continuous.tuning.create import load_tuning
 from duels.continuous.tuning.result import HALF, distances, summarize_tuning
 from duels.errors import Conflict, InvalidInput, StorageError, UnknownName
 from duels.storage.storage import NotReady, Storage
+from duels.study import create
 from duels.study.create import delete_study, list_studies
 from duels.study.state.counts import chain_digest
 
@@ -31,9 +32,9 @@ LINE = duels.Space({"x": (0.0, 1.0)})
 OUTCOME = {"left": 1.0, "right": 0.0, "tie": 0.5, "both_bad": 0.5}
 
 
-def reopened(url, name="tuning"):
+def reopened(url, name="study"):
     """The study as another process finds it."""
-    return duels.load_tuning(name, Storage(url))
+    return duels.load_study(name, Storage(url))
 
 
 def utility(setting):
@@ -105,7 +106,7 @@ def asked_by_hand(study):
 
 def test_questions_are_the_policy_s_for_the_log_so_far(url, now):
     """With ties, skips, undone answers, open duels and expired ones."""
-    study = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=4", seed=3, lease=50)
+    study = duels.create_study(space=SPACE, storage=url, policy="eubo:initial=4", seed=3, lease=50)
     luck = np.random.default_rng(1)
     for step in range(12):
         now[0] += 10
@@ -123,7 +124,7 @@ def test_questions_are_the_policy_s_for_the_log_so_far(url, now):
 def test_contrasts_are_asked_until_a_preference_is_found(url):
     """Each fourth question after the initial ones; never once it is found, and only by studies with `eubo`."""
     for name, kind in (("clear", "eubo:initial=4"), ("other", "gp_rucb:initial=4")):
-        study = duels.create_tuning(LINE, name, url, policy=kind, seed=1)
+        study = duels.create_study(space=LINE, study_name=name, storage=url, policy=kind, seed=1)
         rows, contrasts, found = [], [], None
         for number in range(25):
             duel = study.ask()
@@ -140,9 +141,9 @@ def test_contrasts_are_asked_until_a_preference_is_found(url):
 
 def test_a_study_that_is_reopened_at_every_step_asks_the_same(tmp_path, now):
     """And both are what many questions at once give, as far as they were asked before the first answer."""
-    whole = duels.create_tuning(SPACE, storage=f"sqlite:///{tmp_path}/whole.db", policy="eubo:initial=4", seed=7)
+    whole = duels.create_study(space=SPACE, storage=f"sqlite:///{tmp_path}/whole.db", policy="eubo:initial=4", seed=7)
     parts = f"sqlite:///{tmp_path}/parts.db"
-    duels.create_tuning(SPACE, storage=parts, policy="eubo:initial=4", seed=7)
+    duels.create_study(space=SPACE, storage=parts, policy="eubo:initial=4", seed=7)
     first, second = np.random.default_rng(2), np.random.default_rng(2)
     for _ in range(9):
         duel, again = whole.ask(), reopened(parts).ask()
@@ -157,13 +158,13 @@ def test_a_study_that_is_reopened_at_every_step_asks_the_same(tmp_path, now):
 
 def test_sides_are_a_coin_s(url):
     """96 coins: more than 66 or fewer than 30 heads come with a probability of about 3 in 10,000."""
-    study = duels.create_tuning(LINE, storage=url, policy="random")
+    study = duels.create_study(space=LINE, storage=url, policy="random")
     study.ask(96)
     assert 30 <= sum(study._log.history().swapped) <= 66
 
 
 def test_answers_are_those_of_any_study(url):
-    study = duels.create_tuning(LINE, storage=url, policy="random")
+    study = duels.create_study(space=LINE, storage=url, policy="random")
     for winner in ("left", "RIGHT", "tie", "both_bad", "skip"):
         study.tell(study.ask(), winner, voter="ann", note="because", cost=0.5)
     assert study.answers == 4
@@ -192,7 +193,7 @@ def test_answers_are_those_of_any_study(url):
 @pytest.mark.parametrize("name", ["eubo", "gp_rucb"])
 def test_eight_questions_at_once_are_spread(url, name):
     """Any two of them differ by 2 % of a range in some parameter, in either order; one tie each is too few for that."""
-    study = duels.create_tuning(SPACE, storage=url, policy=f"{name}:initial=6", seed=1)
+    study = duels.create_study(space=SPACE, storage=url, policy=f"{name}:initial=6", seed=1)
     answer_many(study, 20)
     pairs = [(SPACE.encode(duel.left), SPACE.encode(duel.right)) for duel in study.ask(8)]
     for one, other in itertools.combinations(pairs, 2):
@@ -209,7 +210,7 @@ def test_of_many_open_duels_only_the_newest_are_known(url, monkeypatch):
         Policy, "ask", lambda self, space, known, **how: seen.append(known) or ask(self, space, known, **how)
     )
     monkeypatch.setattr(choose, "MOST_OPEN", 5)
-    study = duels.create_tuning(LINE, storage=url, policy="eubo:initial=2", seed=4)
+    study = duels.create_study(space=LINE, storage=url, policy="eubo:initial=2", seed=4)
     for duel in study.ask(4):
         study.tell(duel, "left" if duel.left["x"] > duel.right["x"] else "right")
     asked = study.ask(8)
@@ -225,7 +226,7 @@ def test_of_many_open_duels_only_the_newest_are_known(url, monkeypatch):
 
 def test_choices_are_made_for_all_who_wait(url, monkeypatch):
     """Six people who wait cost one round of choosing, not six; somebody alone gets one that knows all answers."""
-    study = duels.create_tuning(LINE, storage=url, policy="eubo:initial=2", seed=5)
+    study = duels.create_study(space=LINE, storage=url, policy="eubo:initial=2", seed=5)
     study.tell(study.ask(), "left")
     rounds, chosen = [], live.choices
     monkeypatch.setattr(live, "choices", lambda *known: rounds.append(1) or chosen(*known))
@@ -245,7 +246,7 @@ def test_choices_are_made_for_all_who_wait(url, monkeypatch):
 
 def test_who_skips_a_question_is_asked_another_one(url, now):
     """A duel that was skipped counts as open until its lease ends, and a replay agrees."""
-    study = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=4", seed=6, lease=100)
+    study = duels.create_study(space=SPACE, storage=url, policy="eubo:initial=4", seed=6, lease=100)
     for _ in range(6):
         duel = study.ask()
         study.tell(duel, "left" if utility(duel.left) > utility(duel.right) else "right")
@@ -268,7 +269,7 @@ def test_who_skips_a_question_is_asked_another_one(url, now):
 
 
 def test_a_space_with_two_settings_still_asks(url):
-    study = duels.create_tuning({"style": ["terse", "warm"]}, storage=url, policy="eubo:initial=1")
+    study = duels.create_study(space={"style": ["terse", "warm"]}, storage=url, policy="eubo:initial=1")
     asked = study.ask(4)
     assert {frozenset((duel.left["style"], duel.right["style"])) for duel in asked} == {frozenset(("terse", "warm"))}
     for duel in asked:
@@ -281,7 +282,7 @@ def test_a_space_with_two_settings_still_asks(url):
 
 
 def test_nobody_waits_while_a_question_is_chosen(url, monkeypatch):
-    study = duels.create_tuning(LINE, storage=url, policy="random")
+    study = duels.create_study(space=LINE, storage=url, policy="random")
     duel = study.ask()
     choosing, go_on = threading.Event(), threading.Event()
     ask = live.choices
@@ -307,7 +308,7 @@ def test_nobody_waits_while_a_question_is_chosen(url, monkeypatch):
 
 
 def test_a_choice_is_made_again_if_somebody_else_has_asked(url, now):
-    mine = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=4")
+    mine = duels.create_study(space=SPACE, storage=url, policy="eubo:initial=4")
     answer_many(mine, 6)
     mine._log._choose(4)
     batch = mine._log._workspace.batch
@@ -324,7 +325,7 @@ def test_a_choice_is_made_again_if_somebody_else_has_asked(url, now):
 
 
 def test_a_prepared_question_is_asked_at_once(url, monkeypatch):
-    study = duels.create_tuning(SPACE, storage=url, policy="random")
+    study = duels.create_study(space=SPACE, storage=url, policy="random")
     study._log.prepare()
     (ready,) = study._log._workspace.batch.choices
     monkeypatch.setattr(live, "choices", None)  # calling it would raise
@@ -332,7 +333,7 @@ def test_a_prepared_question_is_asked_at_once(url, monkeypatch):
 
 
 def test_a_stale_choice_is_not_asked(url, monkeypatch):
-    study = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=4")
+    study = duels.create_study(space=SPACE, storage=url, policy="eubo:initial=4")
     answer_many(study, 6)
     open_one = study.ask()
     study._log._choose(1)
@@ -365,7 +366,7 @@ def tamper(path, text, *values):
 
 @pytest.fixture
 def some(url):
-    study = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=3")
+    study = duels.create_study(space=SPACE, storage=url, policy="eubo:initial=3")
     answer_many(study, 6)
     return study
 
@@ -373,7 +374,7 @@ def some(url):
 def test_a_note_that_was_changed_is_caught(some, url, tmp_path):
     with sqlite3.connect(tmp_path / "duels.db") as database:
         database.execute("UPDATE events SET note = replace(note, '0.', '0.1') WHERE seq = 2")
-    with pytest.raises(StorageError, match="event 2 of study 'tuning' is not what was written: it was tampered with"):
+    with pytest.raises(StorageError, match="event 2 of study 'study' is not what was written: it was tampered with"):
         reopened(url).ask()
 
 
@@ -382,9 +383,7 @@ def test_a_question_that_the_policy_would_not_ask_is_found(some, url, tmp_path, 
     (event,) = (entry for entry in some.events() if entry.kind == "ask" and entry.duel == 5)
     note = json.dumps(event.note | change)
     tamper(tmp_path / "duels.db", "UPDATE events SET note = ? WHERE seq = ?", note, event.seq)
-    with pytest.raises(
-        StorageError, match=f"event {event.seq} of study 'tuning' asks what policy eubo:initial=3 would"
-    ):
+    with pytest.raises(StorageError, match=f"event {event.seq} of study 'study' asks what policy eubo:initial=3 would"):
         reopened(url).check()
 
 
@@ -404,12 +403,12 @@ def test_questions_from_elsewhere_that_differ_are_counted(some, url, tmp_path):
     assert reopened(url).check() == len(some.events())
     note["left"]["x"] = abs(note["left"]["x"] - 0.01)
     tamper(tmp_path / "duels.db", "UPDATE events SET note = ? WHERE seq = ?", json.dumps(note), event.seq)
-    with pytest.warns(UserWarning, match="1 question of study 'tuning' differ"):
+    with pytest.warns(UserWarning, match="1 question of study 'study' differ"):
         assert reopened(url).check() == len(some.events())
 
 
 @pytest.mark.parametrize(
-    ("space", "words"), [({"x": {"low": 0, "high": 2}}, "the space of study"), (5, "compares arms")]
+    ("space", "words"), [({"x": {"low": 0, "high": 2}}, "the space of study"), (5, "unknown policy 'eubo'")]
 )
 def test_a_space_that_was_changed_is_caught(some, url, tmp_path, space, words):
     with sqlite3.connect(tmp_path / "duels.db") as database:
@@ -423,20 +422,26 @@ def test_a_space_that_was_changed_is_caught(some, url, tmp_path, space, words):
 # Studies by name
 
 
-def test_each_kind_of_study_has_its_own_function(url):
-    duels.create_tuning(SPACE, "voice", url)
+def test_one_function_creates_and_one_loads_both_kinds_of_studies(url):
+    duels.create_study(space=SPACE, study_name="voice", storage=url)
     duels.create_study(["a", "b"], "logo", url)
-    with pytest.raises(InvalidInput, match=r"'voice' tunes 3 parameters .* load it with duels\.load_tuning"):
-        duels.load_study("voice", url)
+    with pytest.raises(InvalidInput, match=r"'voice' tunes 3 parameters .* load it with duels\.load_study"):
+        create.load_study("voice", url)
     with pytest.raises(InvalidInput, match=r"'voice' tunes 3 parameters"):
         duels.create_study(["a", "b"], "voice", url, load_if_exists=True)
     with pytest.raises(InvalidInput, match=r"'logo' compares arms .* load it with duels\.load_study"):
-        duels.load_tuning("logo", url)
+        load_tuning("logo", url)
+    with pytest.raises(InvalidInput, match="nothing to compare: expected arms, or a space"):
+        duels.create_study(storage=url)
+    with pytest.raises(InvalidInput, match="margin is for studies that compare arms"):
+        duels.create_study(space=SPACE, margin=0.1, storage=url)
+    with pytest.raises(InvalidInput, match="arms is for studies that compare arms"):
+        duels.create_study(["a", "b"], space=SPACE, storage=url)
     with pytest.raises(InvalidInput, match=r"'logo' compares arms"):
-        duels.create_tuning(SPACE, "logo", url, load_if_exists=True)
+        duels.create_study(space=SPACE, study_name="logo", storage=url, load_if_exists=True)
     with pytest.raises(UnknownName):
-        duels.load_tuning("vioce", url)
-    assert [type(load_any(name, url)).__name__ for name in ("voice", "logo")] == ["TuningStudy", "Study"]
+        duels.load_study("vioce", url)
+    assert [type(duels.load_study(name, url)).__name__ for name in ("voice", "logo")] == ["TuningStudy", "Study"]
     voice, logo = list_studies(url)
     assert (voice.name, voice.policy, voice.arms, voice.parameters, voice.answers) == ("voice", "eubo", None, 3, 0)
     assert (logo.arms, logo.parameters) == (2, None)
@@ -446,15 +451,15 @@ def test_each_kind_of_study_has_its_own_function(url):
 
 @pytest.mark.parametrize("function", [duels.rate, duels.measure_agreement, duels.analyze, duels.read_votes])
 def test_what_is_about_votes_on_arms_refuses_a_tuning_study(url, function):
-    study = duels.create_tuning(LINE, storage=url, policy="random")
+    study = duels.create_study(space=LINE, storage=url, policy="random")
     study.tell(study.ask(), "left", voter="ann")
     with pytest.raises(InvalidInput, match="TuningStudy"):
         function(study)
 
 
 def test_a_study_is_loaded_if_it_is_the_same(url):
-    made = duels.create_tuning(SPACE, "voice", url, "gp_rucb:beta=3", confidence=0.9)
-    again = duels.create_tuning(SPACE, "voice", url, load_if_exists=True)
+    made = duels.create_study(space=SPACE, study_name="voice", storage=url, policy="gp_rucb:beta=3", confidence=0.9)
+    again = duels.create_study(space=SPACE, study_name="voice", storage=url, load_if_exists=True)
     assert (again.policy, again.space, again.confidence, repr(again)) == (
         "gp_rucb:beta=3",
         SPACE,
@@ -462,13 +467,13 @@ def test_a_study_is_loaded_if_it_is_the_same(url):
         "TuningStudy('voice', gp_rucb:beta=3, x, k, style)",
     )
     with pytest.raises(Conflict, match="there is a study 'voice' already"):
-        duels.create_tuning(SPACE, "voice", url)
+        duels.create_study(space=SPACE, study_name="voice", storage=url)
     with pytest.raises(Conflict, match="'voice' exists with another space"):
-        duels.create_tuning(LINE, "voice", url, load_if_exists=True)
+        duels.create_study(space=LINE, study_name="voice", storage=url, load_if_exists=True)
     with pytest.raises(Conflict, match="'voice' exists with policy gp_rucb:beta=3, not eubo"):
-        duels.create_tuning(SPACE, "voice", url, "eubo", load_if_exists=True)
+        duels.create_study(space=SPACE, study_name="voice", storage=url, policy="eubo", load_if_exists=True)
     with pytest.raises(Conflict, match=r"'voice' exists with confidence 0.9, not 0.8"):
-        duels.create_tuning(SPACE, "voice", url, confidence=0.8, load_if_exists=True)
+        duels.create_study(space=SPACE, study_name="voice", storage=url, confidence=0.8, load_if_exists=True)
     assert made.events() == again.events()
     assert len(made.events()) == 1
 
@@ -486,7 +491,7 @@ def test_a_study_is_loaded_if_it_is_the_same(url):
 )
 def test_wrong_arguments_create_nothing(url, wrong, words):
     with pytest.raises(InvalidInput, match=words):
-        duels.create_tuning(**wrong, storage=url)
+        duels.create_study(**wrong, storage=url)
     assert list_studies(url) == []
 
 
@@ -517,7 +522,7 @@ def draws_of(posterior, one, other, count=200_000):
 
 def test_the_best_setting_and_the_runner_up_on_a_line(url):
     """Against a search of 10,001 points, and draws from all hypotheses."""
-    study = duels.create_tuning(LINE, storage=url, policy="eubo:initial=6", seed=2, confidence=0.9)
+    study = duels.create_study(space=LINE, storage=url, policy="eubo:initial=6", seed=2, confidence=0.9)
     answer_many(study, 25)
     best, now, grid = study.best, situation_of(study), np.linspace(0, 1, 10_001)[:, None]
     known, x, other = now.posterior, best.setting["x"], best.runner_up["x"]
@@ -539,7 +544,7 @@ def test_the_best_setting_and_the_runner_up_on_a_line(url):
 
 def test_sure_is_said_once_a_preference_is_found(url):
     """And on all surfaces: text, the page's words, plain data."""
-    study = duels.create_tuning(LINE, storage=url, policy="eubo:initial=4", seed=1)
+    study = duels.create_study(space=LINE, storage=url, policy="eubo:initial=4", seed=1)
     found = []
     for _ in range(5):
         for duel in study.ask(5):
@@ -563,7 +568,7 @@ def test_the_correlation_at_the_runner_up_s_distance_is_one_half():
 def test_distances_are_the_kernel_s(url):
     from duels.continuous.model.kernels import distance
 
-    study = duels.create_tuning(SPACE, storage=url, policy="random")
+    study = duels.create_study(space=SPACE, storage=url, policy="random")
     answer_many(study, 5)
     model, points = situation_of(study).model, SPACE.snap(np.random.default_rng(0).random((20, 3)))
     by_hand = [distance(point, points[0], model.inverse, model.category) for point in points]
@@ -571,7 +576,7 @@ def test_distances_are_the_kernel_s(url):
 
 
 def test_without_answers_there_is_nothing_to_say(url):
-    study = duels.create_tuning(SPACE, storage=url)
+    study = duels.create_study(space=SPACE, storage=url)
     best = study.best
     assert (best.answers, best.sure, best.evidence) == (0, None, 1.0)
     assert best.share == pytest.approx(0.5)
@@ -582,7 +587,7 @@ def test_without_answers_there_is_nothing_to_say(url):
 
 
 def test_slices_are_differences_from_the_best_setting(url):
-    study = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=6")
+    study = duels.create_study(space=SPACE, storage=url, policy="eubo:initial=6")
     answer_many(study, 12)
     slices, best, known = study.slices(), study.best, situation_of(study).posterior
     assert json.loads(json.dumps(slices)) == slices
@@ -605,7 +610,7 @@ def test_slices_are_differences_from_the_best_setting(url):
 
 
 def test_looking_again_computes_nothing(url, monkeypatch):
-    study = duels.create_tuning(LINE, storage=url, policy="random")
+    study = duels.create_study(space=LINE, storage=url, policy="random")
     answer_many(study, 3)
     best = study.best
     monkeypatch.setattr(live, "advice", None)  # calling it would raise
@@ -614,14 +619,14 @@ def test_looking_again_computes_nothing(url, monkeypatch):
 
 
 def reopened_here(study):
-    return duels.load_tuning(study.name, study._log.storage)
+    return duels.load_study(study.name, study._log.storage)
 
 
 # Past duels
 
 
 def test_votes_go_out_and_come_in_again(url):
-    study = duels.create_tuning(SPACE, "old", url, "random")
+    study = duels.create_study(space=SPACE, study_name="old", storage=url, policy="random")
     luck = np.random.default_rng(0)
     for _ in range(8):
         answer(study, study.ask(voter="ann"), luck)
@@ -632,7 +637,7 @@ def test_votes_go_out_and_come_in_again(url):
     assert frame["duel"].to_list()[-1] == 0  # in the order of the answers
     assert frame["comment"].to_list()[-1] == "brighter"
     assert frame.schema["left.k"] == pl.Int64
-    other = duels.create_tuning(SPACE, "new", url, "eubo:initial=4")
+    other = duels.create_study(space=SPACE, study_name="new", storage=url, policy="eubo:initial=4")
     assert other.import_duels(frame) == len(frame)
     sides = [name for name in frame.columns if name.startswith(("left", "right"))]
     assert other.votes().select(*sides, "winner", "voter").equals(frame.select(*sides, "winner", "voter"))
@@ -650,7 +655,7 @@ def test_votes_go_out_and_come_in_again(url):
     ],
 )
 def test_one_wrong_past_duel_and_none_is_imported(url, row, words):
-    study = duels.create_tuning(LINE, storage=url)
+    study = duels.create_study(space=LINE, storage=url)
     with pytest.raises(InvalidInput, match=words):
         study.import_duels([({"x": 0.2}, {"x": 0.1}, "left"), row])
     assert len(study.events()) == 1
@@ -671,7 +676,7 @@ def test_the_model_learns_from_the_first_and_the_newest_answers():
 
 def test_ten_thousand_duels_load_quickly(url):
     """In 0.3 seconds on a core of 2024; the limit leaves room for slow machines."""
-    study = duels.create_tuning(SPACE, storage=url, policy="random")
+    study = duels.create_study(space=SPACE, storage=url, policy="random")
     points = SPACE.snap(np.random.default_rng(0).random((200, 3)))
     settings = [SPACE.decode(point) for point in points]
     duel = [(settings[k % 200], settings[(7 * k + 1) % 200], "left") for k in range(10_000)]
@@ -687,7 +692,7 @@ def test_a_snapshot_keeps_the_settings(url, monkeypatch):
     from duels.study import base
 
     monkeypatch.setattr(base, "SNAPSHOT_EVERY", 10)
-    study = duels.create_tuning(LINE, storage=url, policy="random")
+    study = duels.create_study(space=LINE, storage=url, policy="random")
     answer_many(study, 10)
     study._log.storage.close()  # waits for it
     with sqlite3.connect(url.removeprefix("sqlite:///")) as database:

@@ -66,7 +66,7 @@ def test_from_a_space_to_the_best_setting_and_on():
     (listed,) = parsed("studies")
     assert (listed["name"], listed["arms"], listed["parameters"], listed["answers"]) == ("voice", None, 3, 15)
     assert "parameters" in run("studies")
-    study = duels.load_tuning("voice")
+    study = duels.load_study("voice")
     assert study.check() == len(study.events())
     assert study.votes()["comment"][0] == "because it is nearer"
 
@@ -83,7 +83,7 @@ def test_each_task_has_a_study_of_its_own():
 
 
 def test_ask_tell_undo_open_forget_export_and_import():
-    duels.create_tuning(read_space("space.toml"), "voice", policy="random")
+    duels.create_study(space=read_space("space.toml"), study_name="voice", policy="random")
     asked = parsed("ask", "voice", "-n", "3", "--voter", "ann")
     assert [row["duel"] for row in asked] == [0, 1, 2]
     assert set(asked[0]["left"]) == {"temperature", "style", "top_k"}
@@ -97,13 +97,13 @@ def test_ask_tell_undo_open_forget_export_and_import():
     for file in ("v.csv", "v.jsonl", "v.parquet"):
         run("export", "voice", "--out", file)
         name = f"copy of {file}"
-        duels.create_tuning(read_space("space.toml"), name, policy="random")
+        duels.create_study(space=read_space("space.toml"), study_name=name, policy="random")
         assert run("import", name, file) == f"2 duels imported into '{name}'\n"
-        one, other = duels.load_tuning("voice").votes(), duels.load_tuning(name).votes()
+        one, other = duels.load_study("voice").votes(), duels.load_study(name).votes()
         assert one.drop("duel").equals(other.drop("duel"))  # numbered as they were answered
     assert run("export", "voice", "--out", "-").splitlines()[0].startswith("left.temperature,left.style,left.top_k")
     assert run("forget", "voice", "ann") == "'ann' is forgotten, with 1 answer\n"
-    assert duels.load_tuning("voice").answers == 1
+    assert duels.load_study("voice").answers == 1
 
 
 WORKS, REFUSES, NO_STUDY = "works", "refuses", "is about no study"
@@ -141,7 +141,7 @@ COMMANDS = {
     **dict.fromkeys((f"token {one}" for one in ("create", "list", "revoke")), ("", NO_STUDY)),
 }
 NO_ARMS = (
-    "study 'voice' tunes 3 parameters and has no arms to compare: load it with duels.load_tuning, and see its best "
+    "study 'voice' tunes 3 parameters and has no arms to compare: load it with duels.load_study, and see its best "
     "setting with study.best (duels best)"
 )
 
@@ -157,7 +157,7 @@ def test_the_table_has_all_commands():
 
 @pytest.mark.parametrize("command", [name for name, (_, how) in COMMANDS.items() if how != NO_STUDY])
 def test_each_command_works_or_refuses_in_plain_words(command, folder):
-    study = duels.create_tuning(read_space("space.toml"), "voice", policy="random")
+    study = duels.create_study(space=read_space("space.toml"), study_name="voice", policy="random")
     for duel in study.ask(3)[:2]:
         study.tell(duel, "left", voter="ann")
     write_duels(study, "answers.csv")
@@ -182,7 +182,7 @@ def test_creating_a_study_says_what_is_next(folder, monkeypatch):
         "study 'my voice': 3 parameters, policy random. Next: duels serve for people who vote in a browser, or duels "
         "ask 'my voice'\n"
     )
-    study = duels.load_tuning("my voice")
+    study = duels.load_study("my voice")
     assert (study.space, study.policy, study._log.row.seed) == (read_space("space.toml"), "random", 3)
     assert study.template == "<p>{{ style }} at {{ temperature }}, {{ top_k }}</p>"
     assert not scripts_allowed(study)
@@ -191,7 +191,7 @@ def test_creating_a_study_says_what_is_next(folder, monkeypatch):
     said = run("create-tuning", "voice", "space.toml", *options, "--storage", elsewhere)
     assert f"Next: duels serve {elsewhere} for" in said
     assert said.endswith(f"or duels ask voice --storage {elsewhere}\n")
-    study = duels.load_tuning("voice", elsewhere)
+    study = duels.load_study("voice", elsewhere)
     assert (study.confidence, study._log.row.lease, scripts_allowed(study)) == (0.8, 60.0, True)
     assert parsed("create-tuning", "other", "space.toml") == {
         "study": "other",
@@ -224,7 +224,7 @@ def test_what_cannot_be_created(words, message):
 def test_the_template_of_a_study(folder):
     page = "<p>{{ style }} at {{ temperature }}</p>\n"
     (folder / "page.html").write_text(page)
-    study = duels.create_tuning(read_space("space.toml"), "voice")
+    study = duels.create_study(space=read_space("space.toml"), study_name="voice")
     assert run("template", "voice") == "study 'voice' has no template: voters see the values\n"
     done = duels_command("template", "voice", "page.html")
     assert done.stdout == "study 'voice': voters see page.html with the values; its scripts do not run\n"
@@ -250,7 +250,7 @@ def test_the_template_of_a_study(folder):
     assert study.template is None
     run("template", "voice", "page.html")
     run("delete-study", "voice", "--yes")
-    duels.create_tuning(read_space("space.toml"), "voice")
+    duels.create_study(space=read_space("space.toml"), study_name="voice")
     assert run("template", "voice") == "study 'voice' has no template: voters see the values\n"
     duels.create_study(["a", "b"], "logo")
     assert "'logo' compares arms" in duels_command("template", "logo", "page.html").stderr
@@ -258,7 +258,7 @@ def test_the_template_of_a_study(folder):
 
 def test_duels_that_are_there_already_are_noticed(folder):
     """As for votes on arms: by settings, answer, voter and time; without times, exactly the same file."""
-    study = duels.create_tuning(read_space("space.toml"), "voice", policy="random")
+    study = duels.create_study(space=read_space("space.toml"), study_name="voice", policy="random")
     for duel in study.ask(3):
         study.tell(duel, "left", voter="ann")
     run("export", "voice", "--out", "three.csv")
@@ -274,7 +274,7 @@ def test_duels_that_are_there_already_are_noticed(folder):
     assert (
         "--column is about votes on arms" in duels_command("import", "voice", "three.csv", "--column", "left=a").stderr
     )
-    copy = duels.create_tuning(read_space("space.toml"), "copy", policy="random")
+    copy = duels.create_study(space=read_space("space.toml"), study_name="copy", policy="random")
     assert run("import", "copy", "three.csv") == "3 duels imported into 'copy'\n"
     assert duels_command("import", "copy", "three.csv").stderr == known.replace("voice", "copy")
     study.tell(study.ask(), "tie", voter="bob")
@@ -340,7 +340,7 @@ def test_ctrl_c_says_how_to_go_on():
     assert code == 130
     said = " ".join(rest.split())
     assert re.search(r"study 'voice' keeps its \d+ answers?: the same command continues, and duels best voice", said)
-    assert duels.load_tuning("voice").answers > 0
+    assert duels.load_study("voice").answers > 0
 
 
 def test_a_person_at_the_terminal():
@@ -355,7 +355,7 @@ def test_a_person_at_the_terminal():
     shown, code = person.end()
     assert code == 0
     assert "No preference found after 2 answers" in shown
-    assert [row["winner"] for row in duels.load_tuning("mine").votes().iter_rows(named=True)] == ["right", "tie"]
+    assert [row["winner"] for row in duels.load_study("mine").votes().iter_rows(named=True)] == ["right", "tie"]
 
 
 # Files with spaces

@@ -123,7 +123,7 @@ def test_a_run_goes_on_where_it_stopped(is_async):
 
 def test_questions_of_a_killed_run_are_asked_first():
     storage = Storage("sqlite://")
-    study = duels.create_tuning(LINE, storage=storage, policy="random")
+    study = duels.create_study(space=LINE, storage=storage, policy="random")
     study._log.write(
         partial(study._log.ask, n=2, about=lambda *_: {"calls": 1}), last=True
     )  # what a run writes before it calls its judge
@@ -134,7 +134,7 @@ def test_questions_of_a_killed_run_are_asked_first():
 
 def test_a_judge_s_words_costs_and_skips():
     words = iter([Answer("tie", note="the same", cost=0.25), "both_bad", "skip", "left", "right"])
-    study = duels.create_tuning(LINE, storage="sqlite://", policy="random")
+    study = duels.create_study(space=LINE, storage="sqlite://", policy="random")
     result = study.run(lambda prompt, left, right: next(words), max_duels=5, concurrency=1)
     assert (result.cost, result.best.answers, result.duels) == (0.25, 4, 5)
     assert study.votes()["comment"].to_list()[0] == "the same"
@@ -144,7 +144,7 @@ def test_a_judge_that_fails_ends_the_run():
     def broken(left, right):
         raise NameError("no such thing")
 
-    study = duels.create_tuning(LINE, storage="sqlite://", policy="random")
+    study = duels.create_study(space=LINE, storage="sqlite://", policy="random")
     result = study.run(broken, max_duels=20, concurrency=1)
     assert (result.ended, result.error) == ("failed", "NameError: no such thing")
     assert study.run(closer, max_duels=20).ended == "max_duels"  # nothing it said counts, so another may go on
@@ -152,7 +152,7 @@ def test_a_judge_that_fails_ends_the_run():
 
 def test_replies_without_an_answer_do_not_use_up_the_duels():
     """A judge that was mended goes on, as the message says."""
-    study = duels.create_tuning(LINE, storage="sqlite://", policy="random")
+    study = duels.create_study(space=LINE, storage="sqlite://", policy="random")
     words = ["nonsense"]
 
     def judge(left, right):
@@ -166,14 +166,14 @@ def test_replies_without_an_answer_do_not_use_up_the_duels():
 
 
 def test_another_judge_is_refused():
-    study = duels.create_tuning(LINE, storage="sqlite://", policy="random")
+    study = duels.create_study(space=LINE, storage="sqlite://", policy="random")
     study.run(closer, max_duels=3)
     with pytest.raises(Conflict, match="was answered by another judge"):
         study.run(lambda left, right: "left", max_duels=4)
 
 
 def test_several_judges_and_both_orders():
-    study = duels.create_tuning(LINE, storage="sqlite://", policy="random")
+    study = duels.create_study(space=LINE, storage="sqlite://", policy="random")
 
     def always_left(left, right):
         return "left"
@@ -189,19 +189,19 @@ def test_several_judges_and_both_orders():
     ("limits", "ended", "duels_asked"), [({"max_calls": 3}, "max_calls", 3), ({"max_cost": 1.0}, "max_cost", 4)]
 )
 def test_limits(limits, ended, duels_asked):
-    study = duels.create_tuning(LINE, storage="sqlite://", policy="random")
+    study = duels.create_study(space=LINE, storage="sqlite://", policy="random")
     result = study.run(lambda left, right: Answer(closer(left, right), cost=0.25), concurrency=1, **limits)
     assert (result.ended, result.duels) == (ended, duels_asked)
 
 
 def test_without_a_limit_there_are_fifty_duels():
-    study = duels.create_tuning(LINE, storage="sqlite://", policy="random")
+    study = duels.create_study(space=LINE, storage="sqlite://", policy="random")
     assert study.run(closer).duels == 50
 
 
 @pytest.mark.parametrize("wrong", [{"max_duels": 0}, {"max_calls": 0}, {"concurrency": 0}, {"orders": "three"}])
 def test_wrong_arguments(wrong):
-    study = duels.create_tuning(LINE, storage="sqlite://", policy="random")
+    study = duels.create_study(space=LINE, storage="sqlite://", policy="random")
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
         study.run(closer, **wrong)
     assert len(study.events()) == 1
@@ -215,7 +215,7 @@ def test_a_program_gets_both_settings_as_json(tmp_path):
         f"open({str(tmp_path / 'seen')!r}, 'a').write(json.dumps(question) + '\\n')\n"
         "print('left' if question['left']['x'] > question['right']['x'] else 'right')\n"
     )
-    study = duels.create_tuning(LINE, storage="sqlite://", policy="random")
+    study = duels.create_study(space=LINE, storage="sqlite://", policy="random")
     study.run(command(f"{sys.executable} {program}", criteria="larger"), max_duels=2, concurrency=1)
     seen = [json.loads(line) for line in (tmp_path / "seen").read_text().splitlines()]
     asked = [study.duel(number) for number in range(2)]

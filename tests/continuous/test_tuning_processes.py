@@ -24,7 +24,7 @@ ASKS_AND_TELLS = (  # in two processes
     START
     + """
 os.fork()
-study = duels.load_tuning("tuning", sys.argv[1])
+study = duels.load_study("study", sys.argv[1])
 for _ in range(int(sys.argv[2])):
     duel = study.ask()
     study.tell(duel, "left" if duel.left["x"] > duel.right["x"] else "right")
@@ -34,7 +34,7 @@ for _ in range(int(sys.argv[2])):
 HANGS_WHILE_IT_CHOOSES = (
     START
     + """
-study = duels.load_tuning("tuning", sys.argv[1])
+study = duels.load_study("study", sys.argv[1])
 def hang(*arguments):
     print("here", flush=True)
     time.sleep(60)
@@ -45,7 +45,7 @@ study.ask()
 HANGS_BEFORE_IT_COMMITS = (
     START
     + """
-study = duels.load_tuning("tuning", sys.argv[1])
+study = duels.load_study("tuning", sys.argv[1])
 study._log._choose(1)
 flush = Storage.flush
 def hang(self, connection):
@@ -74,11 +74,11 @@ def started(program, url, *arguments):
 
 
 def test_two_processes_ask_and_tell_at_once(url):
-    duels.create_tuning(SPACE, storage=url, policy="eubo:initial=3", seed=1)
+    duels.create_study(space=SPACE, storage=url, policy="eubo:initial=3", seed=1)
     out, errors = started(ASKS_AND_TELLS, url, 6).communicate(timeout=120)  # reads until both have ended
     assert errors == ""
     assert sorted(map(int, out.split())) == list(range(12))
-    study = duels.load_tuning("tuning", Storage(url))
+    study = duels.load_study("study", Storage(url))
     assert (study.answers, study.open_duels()) == (12, [])
     assert study.check() == 25
     asked = [(duel.left, duel.right) for duel in map(study.duel, range(12))]
@@ -90,7 +90,7 @@ def test_killed_in_the_middle_of_a_question(url, program):
     """Nothing is lost, nothing is half written, and the next question is the one that was being asked."""
     if program is HANGS_WHILE_IT_CHOOSES and url.startswith("postgresql"):
         pytest.skip("no database is involved while it chooses")
-    study = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=3", seed=1)
+    study = duels.create_study(space=SPACE, storage=url, policy="eubo:initial=3", seed=1)
     for _ in range(4):
         study.tell(study.ask(), "left")
     before, open_one = study.events(), study.ask()
@@ -99,10 +99,10 @@ def test_killed_in_the_middle_of_a_question(url, program):
     child.kill()
     child.wait(60)
     child.communicate()
-    kept = duels.load_tuning("tuning", Storage(url))
+    kept = duels.load_study("study", Storage(url))
     assert kept.events()[: len(before)] == before
     assert kept.open_duels() == [open_one]
-    undisturbed = duels.create_tuning(SPACE, "other", url, "eubo:initial=3", seed=1)
+    undisturbed = duels.create_study(space=SPACE, study_name="other", storage=url, policy="eubo:initial=3", seed=1)
     for _ in range(4):
         undisturbed.tell(undisturbed.ask(), "left")
     undisturbed.ask()
@@ -112,7 +112,7 @@ def test_killed_in_the_middle_of_a_question(url, program):
 
 @pytest.mark.deep
 def test_killed_at_random_moments_no_acknowledged_answer_is_lost(url):
-    duels.create_tuning(SPACE, storage=url, policy="eubo:initial=3", seed=1)
+    duels.create_study(space=SPACE, storage=url, policy="eubo:initial=3", seed=1)
     dice, acknowledged = random.Random(1), []
     for _ in range(8):
         both = started(ASKS_AND_TELLS, url, 1000)
@@ -122,7 +122,7 @@ def test_killed_at_random_moments_no_acknowledged_answer_is_lost(url):
         out, _ = both.communicate()
         acknowledged += [int(line) for line in out.split("\n")[:-1]]
     assert len(set(acknowledged)) == len(acknowledged)  # nobody was given the same duel
-    kept = duels.load_tuning("tuning", Storage(url))
+    kept = duels.load_study("study", Storage(url))
     told = Counter(entry.duel for entry in kept.events() if entry.kind == "tell")
     assert set(acknowledged) <= set(told)
     assert set(told.values()) == {1}

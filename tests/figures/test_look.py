@@ -657,7 +657,7 @@ def test_the_name_of_a_policy_of_the_user(tmp_path):
 
 
 def test_names_of_policies_on_continuous_spaces():
-    found = duels.simulate_continuous("branin", "random", duels=6, runs=2)
+    found = duels.simulate("branin", "random", horizon=6, runs=2)
     assert found.name_of("random") == "Random"
     assert "Random" in texts(svg_of(figures.simple_regret(found)))
 

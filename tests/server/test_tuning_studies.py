@@ -298,7 +298,7 @@ def test_caps_and_invitations_hold(app, admin, page, storage):
     assert (links[0]["state"], links[0]["answers"]) == ("full", 2)
     assert admin.post(f"{page}/ask", json={"voter": "Ursula"}).status_code == 409  # programs cannot use the name,
     votes = admin.get(f"{page}/export?format=jsonl").content
-    study = duels.load_tuning("page", storage)
+    study = duels.load_study("page", storage)
     assert all(find_known_duels(study, parsed(study.space, study.votes())))  # votes through links are recognized
     assert admin.post(f"{page}/import", content=votes).status_code == 409  # and neither can files
     assert admin.post("/api/tunings", json={"name": "copy", "space": SPACE}).status_code == 201
@@ -427,7 +427,7 @@ def test_the_results_follow_the_template_and_the_answers(admin, page):
 
 def test_a_server_s_writes_ask_and_tell(storage):
     """As the queue of a server does it: the loop goes on while a duel is chosen."""
-    study = duels.create_tuning({"x": (0.0, 1.0)}, "voice", storage, "eubo:initial=2")
+    study = duels.create_study(space={"x": (0.0, 1.0)}, study_name="voice", storage=storage, policy="eubo:initial=2")
     background = Background(storage)
 
     async def one():
@@ -446,7 +446,7 @@ def test_a_server_s_writes_ask_and_tell(storage):
 
 def test_who_comes_later_waits_behind_those_who_wait(storage, monkeypatch):
     """A question that arrives while one is chosen is not tried in vain before it is its turn."""
-    study = duels.create_tuning({"x": (0.0, 1.0)}, "voice", storage, "eubo:initial=2")
+    study = duels.create_study(space={"x": (0.0, 1.0)}, study_name="voice", storage=storage, policy="eubo:initial=2")
     background, posts, started, go = Background(storage), [], threading.Event(), threading.Event()
     post, choose = background._post, type(study._log)._choose
 
@@ -503,7 +503,7 @@ def test_killed_while_people_answer(serve):
     for person in people:
         person.result()
     assert len(acknowledged) >= 10
-    study = duels.load_tuning("page", live.storage)
+    study = duels.load_study("page", live.storage)
     assert study.check() == len(study.events())
     votes = {row["duel"]: row["winner"] for row in study.votes().iter_rows(named=True)}
     for number, (left, right, winner) in acknowledged.items():

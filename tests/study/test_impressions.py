@@ -13,7 +13,8 @@ from duels.errors import Conflict, InvalidInput, NotFound, UnknownName
 from duels.rankers import infer
 from duels.storage.storage import Storage
 from duels.storage.tables import impressions
-from duels.study import Study, create_study, load_study
+from duels.study.create import create_study, load_study
+from duels.study.study import Study
 
 DOCUMENTS = [f"d{k}" for k in range(12)]
 RANKINGS = {"bm25": DOCUMENTS, "dense": DOCUMENTS[::-1], "hybrid": DOCUMENTS[6:] + DOCUMENTS[:6]}

@@ -245,7 +245,7 @@ def test_a_tuning_study_replaces_a_duel_without_an_answer():
         asked.append((left["x"], right["x"]))
         return "?" if next(calls) <= 4 else "left"
 
-    study = duels.create_tuning({"x": (0.0, 1.0)}, storage=Storage("sqlite://"))
+    study = duels.create_study(space={"x": (0.0, 1.0)}, storage=Storage("sqlite://"))
     for _ in range(2):
         result = study.run(judge, max_duels=6, concurrency=1)
         assert (result.duels, result.spent.bad, result.calls, len(asked)) == (7, 4, 10, 10)

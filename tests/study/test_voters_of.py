@@ -231,7 +231,7 @@ def same_favorites(study):
 
 def test_settings_of_a_tuning_study_are_nobodys_favorites(clock):
     """Each question has two new settings, so whoever prefers the first of them prefers no arm."""
-    study = duels.create_tuning({"x": (0.0, 1.0)}, "x", "sqlite://", policy="random")
+    study = duels.create_study(space={"x": (0.0, 1.0)}, study_name="x", storage="sqlite://", policy="random")
     for k in range(200):
         duel = study.ask(voter=f"v{k % 5}")
         study.tell(duel, "right" if k % 5 or k % 4 == 0 else "left", voter=f"v{k % 5}")

@@ -2,9 +2,9 @@
 
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ..errors import InvalidInput, format_count
+from ..errors import InvalidInput
 from ..study.create import LEASE, StudyInfo
 from ..study.stats.about import About
 from .connection import Again, Connection, Json, quote_path, row_of
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 class Client(Connection):
     """A connection to a server, created by `connect`; threads may share it. Close it, or use it in a `with` block."""
 
+    @overload
     def create_study(
         self,
         arms: Iterable[str],
@@ -32,15 +33,52 @@ class Client(Connection):
         seed: int = 0,
         lease: float = LEASE,
         load_if_exists: bool = False,
-    ) -> RemoteStudy:
+    ) -> RemoteStudy: ...
+
+    @overload
+    def create_study(
+        self,
+        arms: None = None,
+        study_name: str = "study",
+        policy: str | None = None,
+        *,
+        space: "Space | Mapping[str, object]",
+        template: str | None = None,
+        confidence: float | None = None,
+        seed: int = 0,
+        lease: float = LEASE,
+        load_if_exists: bool = False,
+    ) -> "RemoteTuningStudy": ...
+
+    def create_study(
+        self,
+        arms: Iterable[str] | None = None,
+        study_name: str = "study",
+        policy: str | None = None,
+        *,
+        space: "Space | Mapping[str, object] | None" = None,
+        template: str | None = None,
+        confidence: float | None = None,
+        margin: float | None = None,
+        after: Literal["stop", "rank"] | None = None,
+        about: About | None = None,
+        horizon: int | None = None,
+        seed: int = 0,
+        lease: float = LEASE,
+        load_if_exists: bool = False,
+    ) -> "RemoteStudy | RemoteTuningStudy":
         """Create a study on the server, as `duels.create_study`; only built-in policies can be used.
 
         Args:
-            arms: The names of the arms, at least two.
+            arms: The names of the arms, at least two; left out with a space.
             study_name: The study's name, unique on the server.
             policy: What chooses the duels, such as `"rucb:alpha=0.6"`; by default `verdict`, which needs the fewest
-                answers.
-            confidence: The probability that no verdict of the study is ever wrong; by default 0.95.
+                answers. With a space, such as `"gp_rucb:beta=3"`; by default `eubo`.
+            space: The parameters of settings, see `duels.Space`.
+            template: With a space, the page on which voters see a setting, see `RemoteTuningStudy.set_template`; by
+                default they see its values. A study that exists keeps its own.
+            confidence: The probability that no verdict of the study is ever wrong; by default 0.95. With a space, the
+                level of the intervals that are shown.
             margin: If above 0, an arm may be declared practically tied with the best, see `Study.verdict`. By default
                 0, where arms that are equally good never get a verdict.
             after: What to do when the winner is known: `"stop"` (the default), or `"rank"` the others too.
@@ -48,64 +86,8 @@ class Client(Connection):
             horizon: How many duels there will be, for policies that need to know.
             seed: Of the policy's random choices.
             lease: Seconds after which a duel without an answer no longer counts as open.
-            load_if_exists: Load the study of that name if there is one; it must have these arms, and this policy and
-                goal if they are given.
-
-        Returns:
-            The study.
-
-        Raises:
-            Conflict: If there is a study of that name already.
-        """
-        body: dict[str, object] = {"name": study_name, "arms": arms, "horizon": horizon}
-        body |= {"policy": None if policy is None else str(policy), "confidence": confidence, "margin": margin}
-        body |= {"after": after, "about": about, "seed": seed, "lease": lease, "load_if_exists": load_if_exists}
-        created = self._send("POST", ROOT[:-1], body, Again.ALWAYS if load_if_exists else Again.UNSENT).json()
-        if "policy" in created.get("notices", {}):
-            warnings.warn(created["notices"]["policy"], stacklevel=2)
-        return RemoteStudy(self, created["name"], created["policy"])
-
-    def load_study(self, study_name: str) -> RemoteStudy:
-        """Load a study.
-
-        Raises:
-            UnknownName: If there is no such study.
-            InvalidInput: If the study tunes parameters.
-        """
-        found = self._find(study_name)
-        if found["space"] is not None:
-            parameters = format_count(len(found["space"]), "parameter")
-            raise InvalidInput(
-                f"study {found['name']!r} tunes {parameters} and has no arms to compare: load it with "
-                "client.load_tuning, and see its best setting with study.best"
-            )
-        return RemoteStudy(self, found["name"], found["policy"])
-
-    def create_tuning(
-        self,
-        space: "Space | Mapping[str, object]",
-        study_name: str = "tuning",
-        policy: str | None = None,
-        *,
-        template: str | None = None,
-        confidence: float | None = None,
-        seed: int = 0,
-        lease: float = LEASE,
-        load_if_exists: bool = False,
-    ) -> "RemoteTuningStudy":
-        """Create a study that tunes parameters on the server, as `duels.create_tuning`.
-
-        Args:
-            space: The parameters, see `duels.Space`.
-            study_name: The study's name, unique on the server.
-            policy: What chooses the duels, such as `"gp_rucb:beta=3"`; by default `eubo`.
-            template: The page on which voters see a setting, see `RemoteTuningStudy.set_template`; by default they see
-                its values. A study that exists keeps its own.
-            confidence: The level of the intervals that are shown; by default 0.95.
-            seed: Of the policy's random choices.
-            lease: Seconds after which a duel without an answer no longer counts as open.
-            load_if_exists: Load the study of that name if there is one; it must have this space, and this policy and
-                confidence if they are given.
+            load_if_exists: Load the study of that name if there is one; it must have these arms or this space, and this
+                policy and goal if they are given.
 
         Returns:
             The study.
@@ -116,40 +98,53 @@ class Client(Connection):
 
         Example:
             >>> space = {"temperature": (0.0, 1.5), "style": ["terse", "warm"]}
-            >>> study = client.create_tuning(space, "voice")  # doctest: +SKIP
+            >>> study = client.create_study(space=space, study_name="voice")  # doctest: +SKIP
             >>> study.ask().left  # doctest: +SKIP
             {'temperature': 0.731204, 'style': 'warm'}
         """
+        body: dict[str, object] = {"name": study_name, "policy": None if policy is None else str(policy)}
+        body |= {"confidence": confidence, "seed": seed, "lease": lease, "load_if_exists": load_if_exists}
+        of_arms = {"arms": arms, "margin": margin, "after": after, "about": about, "horizon": horizon}
+        again = Again.ALWAYS if load_if_exists else Again.UNSENT
+        if space is not None:
+            if given := [name for name, value in of_arms.items() if value is not None]:
+                raise InvalidInput(f"{given[0]} is for studies that compare arms: leave it out, or leave out space")
+            return self._create_tuning(space, template, body, again)
+        if arms is None or template is not None:
+            found = "nothing to compare" if arms is None else "arms, and a template is for settings"
+            raise InvalidInput(f"the study has {found}: expected arms, or a space of parameters to tune")
+        created = self._send("POST", ROOT[:-1], body | of_arms, again).json()
+        if "policy" in created.get("notices", {}):
+            warnings.warn(created["notices"]["policy"], stacklevel=2)
+        return RemoteStudy(self, created["name"], created["policy"])
+
+    def _create_tuning(
+        self, space: "Space | Mapping[str, object]", template: str | None, body: dict[str, object], again: Again
+    ) -> "RemoteTuningStudy":
         from ..continuous.spaces import Space
         from ..continuous.tuning.templates import check_template
         from .tunings import RemoteTuningStudy  # takes a while to load
 
         found = Space(space)
         page = None if template is None else check_template(template, found)
-        body: dict[str, object] = {"name": study_name, "space": found.to_dict(), "template": page}
-        body |= {"policy": None if policy is None else str(policy), "confidence": confidence, "seed": seed}
-        body |= {"lease": lease, "load_if_exists": load_if_exists}
-        again = Again.ALWAYS if load_if_exists else Again.UNSENT
+        body |= {"space": found.to_dict(), "template": page}
         return RemoteTuningStudy(self, self._send("POST", "/api/tunings", body, again).json())
 
-    def load_tuning(self, study_name: str) -> "RemoteTuningStudy":
-        """Load a tuning study.
+    def load_study(self, study_name: str) -> Any:
+        """Load a study: a `RemoteStudy` if it compares arms, a `RemoteTuningStudy` if it tunes parameters.
 
         Raises:
             UnknownName: If there is no such study.
-            InvalidInput: If the study compares arms.
 
         Example:
-            >>> client.load_tuning("voice").best.setting  # doctest: +SKIP
+            >>> client.load_study("voice").best.setting  # doctest: +SKIP
             {'temperature': 0.702511, 'style': 'warm'}
         """
+        found = self._send("GET", ROOT + quote_path(study_name)).json()
+        if found.get("space") is None:
+            return RemoteStudy(self, found["name"], found["policy"])
         from .tunings import RemoteTuningStudy  # takes a while to load
 
-        found = self._find(study_name)
-        if found.get("space") is None:
-            raise InvalidInput(
-                f"study {found['name']!r} compares arms and tunes no parameters: load it with client.load_study"
-            )
         return RemoteTuningStudy(self, found)
 
     def list_studies(self) -> list[StudyInfo]:
@@ -163,10 +158,6 @@ class Client(Connection):
             UnknownName: If there is no such study.
         """
         self._send("DELETE", ROOT + quote_path(study_name), again=Again.UNSENT)
-
-    def _find(self, study_name: str) -> dict[str, Json]:
-        found: dict[str, Json] = self._send("GET", ROOT + quote_path(study_name)).json()
-        return found
 
 
 def connect(url: str, token: str | None = None, *, timeout: float = 30.0) -> Client:

@@ -23,10 +23,10 @@ AT_ONCE = 10  # duels of one request: choosing one takes up to a second
 class RemoteTuningStudy(Remote[TuningDuel]):
     """A tuning study on a server: `ask` for two settings, `tell` which is better, look at the `best` one.
 
-    It works like `TuningStudy`, and is created by `Client.create_tuning` and `Client.load_tuning`.
+    It works like `TuningStudy`, and is created by `Client.create_study(space=…)`.
 
     Example:
-        >>> study = client.load_tuning("voice")  # doctest: +SKIP
+        >>> study = client.load_study("voice")  # doctest: +SKIP
         >>> duel = study.ask(voter="ann")  # doctest: +SKIP
         >>> duel.left  # doctest: +SKIP
         {'temperature': 0.731204, 'style': 'warm'}

@@ -42,9 +42,6 @@ _HOMES = {
     "Answers": "model.model",
     "Hyperparameters": "model.model",
     "fit_hyperparameters": "model.model",
-    "simulate_continuous": "simulation",
-    "create_tuning": "tuning.create",
-    "load_tuning": "tuning.create",
     "TuningStudy": "tuning.study",
     "TuningDuel": "tuning.study",
     "Best": "tuning.result",
@@ -62,9 +59,7 @@ if TYPE_CHECKING:
     from .model.model import Answers, Hyperparameters, Model, fit_hyperparameters
     from .policies import Policy, load_policy
     from .policies.context import History, Memory, Situation
-    from .simulation import simulate_continuous
     from .spaces import Category, Number, Space
-    from .tuning.create import create_tuning, load_tuning
     from .tuning.judged import TuningResult, tune, tune_async
     from .tuning.log import TuningDuel
     from .tuning.result import Best

@@ -38,7 +38,7 @@ def simple_regret(results: Results, *, problem: str | None = None, pool: str = "
         InvalidInput: If an option is wrong.
 
     Example:
-        >>> results = duels.simulate_continuous("branin", "eubo", duels=50, runs=20)
+        >>> results = duels.simulate("branin", "eubo", horizon=50, runs=20)
         >>> duels.figures.save(duels.figures.simple_regret(results, width="column"), "simple.pdf")
     """
     style = style_of("simple_regret", look, bands=list(SPREADS), band="quantiles", direct=True, axes="xy", scales="xy")

@@ -14,8 +14,6 @@ _HOMES = {
     "LogEntry": "duels",
     "Impression": "impressions",
     "StudyInfo": "create",
-    "create_study": "create",
-    "load_study": "create",
     "delete_study": "create",
     "list_studies": "create",
     "add_items": "items",
@@ -42,7 +40,7 @@ __all__ = [*_HOMES]
 if TYPE_CHECKING:
     from .allocation import Allocation
     from .analysis import Analysis
-    from .create import StudyInfo, create_study, delete_study, list_studies, load_study
+    from .create import StudyInfo, delete_study, list_studies
     from .duels import Duel, LogEntry
     from .impressions import Impression
     from .items import add_items

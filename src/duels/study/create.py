@@ -256,7 +256,7 @@ def refuse_kind(row: StudyRow, tuning: bool) -> None:
     if row.is_tuning and not tuning:
         raise InvalidInput(
             f"study {row.name!r} tunes {format_count(len(row.settings['space']), 'parameter')} and has no arms to "
-            "compare: load it with duels.load_tuning, and see its best setting with study.best (duels best)"
+            "compare: load it with duels.load_study, and see its best setting with study.best (duels best)"
         )
     if tuning and not row.is_tuning:
         raise InvalidInput(f"study {row.name!r} compares arms and tunes no parameters: load it with duels.load_study")

@@ -51,7 +51,7 @@ def create_tuning(
         StorageError: If the database cannot be used.
 
     Example:
-        >>> study = duels.create_tuning({"temperature": (0.0, 1.5)}, "voice", "sqlite://")
+        >>> study = duels.create_study(space={"temperature": (0.0, 1.5)}, study_name="voice", storage="sqlite://")
         >>> study.space.names
         ('temperature',)
     """

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 class TuningStudy(EventStudy):
     """A study that tunes parameters: `ask` for two settings, `tell` which is better, look at the `best` one.
 
-    Created by `create_tuning` and `load_tuning`. Objects of one study in many threads and processes see the same log.
+    Created by `duels.create_study(space=…)`, and loaded by `duels.load_study`.
+    Objects of one study in many threads and processes see the same log.
 
     Example:
         >>> space = duels.Space({"temperature": (0.0, 1.5), "style": ["terse", "warm"]})
-        >>> study = duels.create_tuning(space, "voice", "sqlite://")
+        >>> study = duels.create_study(space=space, study_name="voice", storage="sqlite://")
         >>> duel = study.ask()
         >>> sorted(duel.left)
         ['style', 'temperature']
@@ -81,7 +82,7 @@ class TuningStudy(EventStudy):
             InvalidInput: If a parameter does not exist, none is used, or the page has more than a million characters.
 
         Example:
-            >>> study = duels.create_tuning({"gap": (4, 40, "int")}, "page", "sqlite://")
+            >>> study = duels.create_study(space={"gap": (4, 40, "int")}, study_name="page", storage="sqlite://")
             >>> study.set_template("<p style='margin: {{ gap }}px'>Which margin?</p>")
         """
         checked = None if template is None else check_template(template, self.space)
@@ -231,7 +232,7 @@ class TuningStudy(EventStudy):
             InvalidInput: If the judge takes other arguments, or an argument is out of range.
 
         Example:
-            >>> study = duels.create_tuning({"x": (0.0, 1.0)}, storage="sqlite://")
+            >>> study = duels.create_study(space={"x": (0.0, 1.0)}, storage="sqlite://")
             >>> closer = lambda left, right: "left" if abs(left["x"] - 0.3) < abs(right["x"] - 0.3) else "right"
             >>> result = study.run(closer, max_duels=12)
             >>> result.ended
