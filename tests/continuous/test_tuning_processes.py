@@ -17,7 +17,7 @@ SPACE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 START = """
 import os, sys, time
 import duels
-from duels.continuous.tuning import study as tuning
+from duels.continuous.tuning import log as tuning
 from duels.storage.storage import Storage
 """
 ASKS_AND_TELLS = (  # in two processes
@@ -45,7 +45,7 @@ study.ask()
 HANGS_BEFORE_IT_COMMITS = (
     START
     + """
-study = duels.load_study("tuning", sys.argv[1])
+study = duels.load_study("study", sys.argv[1])
 study._log._choose(1)
 flush = Storage.flush
 def hang(self, connection):
