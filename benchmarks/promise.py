@@ -58,7 +58,7 @@ from duels.study.stats.about import (
     THESE_ITEMS,
     THESE_PEOPLE,
 )
-from duels.study.stats.certainty import certainty_of
+from duels.study.stats.certainty import CertaintyTest
 from duels.study.stats.reach import SIZES, STAKES, winner_levels
 from duels.study.stats.tally import Tally
 
@@ -97,7 +97,7 @@ def rule_of(
     none = np.zeros((arms, arms), np.int64)
     names, active = tuple(f"arm {k}" for k in range(arms)), np.ones(arms, bool)
     tally = Tally(names, none, none, active, arms, items, about, strength, first)  # type: ignore[arg-type]
-    level = certainty_of(tally, CONFIDENCE).winner_level(np.array([0]), np.array([1]))
+    level = CertaintyTest(tally, CONFIDENCE).levels.winner(np.array([0]), np.array([1]))
     kind = FINITE if tally.is_finite else TABLES if tally.returning and arms > 2 else PLAIN
     return np.array([kind, np.max(level), items or 0], np.float64)
 

@@ -13,14 +13,9 @@ from watching import BY_A_HAIR, CYCLE, EVEN, TOP_TWO_EVEN, answer, chase, chase_
 from duels.engine import compiling
 from duels.policies import evidence as scalars
 from duels.policies import load_policy
-from duels.study.stats.certainty import (
-    Certainty,
-    Settled,
-    certainly_beats,
-    log_thresholds,
-    share,
-)
+from duels.study.stats.certainty import CertaintyState, CertaintyTest, certainly_beats, log_thresholds
 from duels.study.stats.evidence import evidence, log_closeness
+from duels.study.stats.levels import share
 from duels.study.stats.simulated_looks import NO_WINNER, NOT_YET
 from duels.study.stats.tally import log_evidence, log_martingale
 
@@ -70,8 +65,8 @@ def test_confidence_is_checked(confidence):
 
 def levels(arms, delta, started_with=None):
     """1/δ′ or M of each pair: for a winner, for all pairs, and for a margin."""
-    test, (first, second) = Certainty(empty(arms, started_with), 1 - delta), np.triu_indices(arms, 1)
-    found = test.winner_level(first, second), test.all_pairs_level(first, second), test.close_level(first, second)
+    test, (first, second) = CertaintyTest(empty(arms, started_with), 1 - delta), np.triu_indices(arms, 1)
+    found = test.levels.winner(first, second), test.levels.all_pairs(first, second), test.levels.close(first, second)
     return [np.exp(level) for level in found]
 
 
@@ -82,8 +77,8 @@ def test_levels_by_hand():
     assert [level.tolist() for level in levels(3, 0.05)] == [[pytest.approx(x)] * 3 for x in (41, 2880, 960)]
     assert levels(64, 0.05)[0] == pytest.approx(41)
     # No winner: ½ + (K−1)(1/δ + ¼).
-    assert math.exp(scalars.no_winner_level(0.05, 3)) == pytest.approx(41)
-    assert math.exp(scalars.no_winner_level(0.05, 11)) == pytest.approx(203)
+    assert math.exp(scalars.no_winner(0.05, 3)) == pytest.approx(41)
+    assert math.exp(scalars.no_winner(0.05, 11)) == pytest.approx(203)
     # Later arms l = 1, 2, numbers m = 3, 4: ½ + 8 l(l+1)/δ; all pairs 32 m(m−1)²/δ, also for a margin.
     # The pairs are ab, ac, ad, bc, bd, cd.
     winner, all_pairs, margin = levels(4, 0.05, 2)
@@ -101,7 +96,7 @@ def test_the_parts_add_up_to_delta(start, delta):
     winner, all_pairs, margin = levels(arms, delta, start)
     later = second >= start
     d = 1 / (2 * winner[~later][0] - 1) if start > 1 else 0.0  # one side of a pair of starting arms
-    none = 1 / (2 * math.exp(scalars.no_winner_level(delta, start)) - 1) if start > 1 else 0.0
+    none = 1 / (2 * math.exp(scalars.no_winner(delta, start)) - 1) if start > 1 else 0.0
     if start == 2:
         begin = 1 / winner[0]  # both sides at once, should they be level
     else:
@@ -129,31 +124,32 @@ def test_arrays_and_numbers_agree(wins, losses, ties, margin):
 def test_settled_is_the_test_answer_by_answer(tally, margin, confidence):
     """Half of the counts at the start, the rest pair by pair."""
     begun = tally._replace(wins=tally.wins // 2, ties=tally.ties // 2)
-    settled = Settled(begun, confidence, margin)
+    settled = CertaintyState(CertaintyTest(begun, confidence), margin)
     wins, ties = begun.wins.copy(), begun.ties.copy()
     for i, j in zip(*np.triu_indices(len(wins), 1)):
         wins[i, j], wins[j, i] = tally.wins[i, j], tally.wins[j, i]
         ties[i, j] = ties[j, i] = tally.ties[i, j]
         settled.update(i, j, wins, ties)
-    test = Certainty(tally, confidence)
+    test = CertaintyTest(tally, confidence)
     assert settled.losses.tolist() == test.beats[tally.active].sum(axis=0).tolist()
     active = np.flatnonzero(tally.active)
     done = test.close(margin) if margin > 0 else test.wins
     for i in active:
         for j in active[active != i]:
-            assert settled[i, j] == done[i, j]
+            assert settled.needs_no_more(i, j) == done[i, j]
 
 
 def test_a_pair_is_settled_late_if_a_retired_arm_is_not_close():
     # Close at 16·3/δ = 960 if the retired c is close too, else at 16·3²/δ = 2880.
     def settled(n, against_c):
         tally = table("abc", {"ac": (against_c, 0)}, active=[True, True, False])
-        found, wins = Settled(tally, 0.95, 0.1), tally.wins.copy()
+        found, wins = CertaintyState(CertaintyTest(tally, 0.95), 0.1), tally.wins.copy()
         wins[0, 1] = wins[1, 0] = n
         found.update(0, 1, wins, tally.ties)
-        again = Settled(table("abc", {"ab": (n, n), "ac": (against_c, 0)}, active=[True, True, False]), 0.95, 0.1)
-        assert found[0, 1] == again[0, 1]
-        return found[0, 1]
+        later = table("abc", {"ab": (n, n), "ac": (against_c, 0)}, active=[True, True, False])
+        again = CertaintyState(CertaintyTest(later, 0.95), 0.1)
+        assert found.needs_no_more(0, 1) == again.needs_no_more(0, 1)
+        return found.needs_no_more(0, 1)
 
     def reaches(level):
         return next(n for n in range(1, 2000) if scalars.log_closeness(n, n, 0, 0.1) >= math.log(level))

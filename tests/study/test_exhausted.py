@@ -8,7 +8,7 @@ import pytest
 from tallies import table
 
 from duels.policies.evidence import evidence
-from duels.study.stats.certainty import certainty_of
+from duels.study.stats.certainty import CertaintyTest
 from duels.study.stats.exhausted import (
     Exhausted,
     describe_power,
@@ -67,7 +67,7 @@ def test_what_is_exhausted_has_no_verdict_however_the_rest_is_answered(subject, 
     for _ in range(studies):
         tally, left = random_tally(rng, arms, items, SUBJECTS[subject], most_left)
         confidence, margin = float(rng.choice([0.3, 0.6, 0.9])), float(rng.choice([0.0, 0.1, 0.3]))
-        test = certainty_of(tally, confidence)
+        test = CertaintyTest(tally, confidence)
         if verdict(tally, confidence=confidence, margin=margin).kind != "not yet":
             continue
         found = find_exhausted(tally, left, confidence, margin)

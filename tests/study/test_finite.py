@@ -10,11 +10,8 @@ import pytest
 
 from duels.errors import InvalidInput
 from duels.study.state.item_schedule import AskedItems, order_of
+from duels.study.stats.certainty import CertaintyState, CertaintyTest
 from duels.study.stats.evidence import closeness_on_items, evidence_on_items, shortfall_on_items
-from duels.study.stats.on_items import (
-    OnTheseAnswers,
-    SettledOnAnswers,
-)
 from duels.study.stats.tally import as_tally
 from duels.study.stats.verdict import headline, verdict
 
@@ -450,7 +447,7 @@ def test_settled_pairs(margin, active):
     rng, items = np.random.default_rng(3), 30
     wins, ties = np.zeros((2, 4, 4), np.int64)
     tally = as_tally(list("abcd"), wins, ties, active, 3, items, "these-answers")
-    settled, seen = SettledOnAnswers(tally, 0.5, margin), set()
+    settled, seen = CertaintyState(CertaintyTest(tally, 0.5), margin), set()
     pairs = [(i, j) for i in range(4) for j in range(i)] * items
     for i, j in sorted(rng.permutation(pairs).tolist(), key=lambda pair: pair != [1, 0]):
         outcome = rng.random()
@@ -461,22 +458,22 @@ def test_settled_pairs(margin, active):
             wins[(i, j) if outcome < 0.3 + 0.2 * j else (j, i)] += 1
         settled.update(i, j, wins, ties)
         now = as_tally(list("abcd"), wins, ties, active, 3, items, "these-answers")
-        fresh, test = SettledOnAnswers(now, 0.5, margin), OnTheseAnswers(now, 0.5)
+        fresh, test = CertaintyState(CertaintyTest(now, 0.5), margin), CertaintyTest(now, 0.5)
         assert (settled.losses == fresh.losses).all()
         if all(active):
             assert (settled.losses == test.wins.sum(axis=0)).all()
         for arm, other in itertools.permutations(range(4), 2):
-            assert settled[arm, other] == fresh[arm, other]
+            assert settled.needs_no_more(arm, other) == fresh.needs_no_more(arm, other)
             asked = wins[arm, other] + wins[other, arm] + ties[arm, other] == items
-            seen.add((settled[arm, other], bool(asked)))
-            assert settled[arm, other] or not asked
+            seen.add((settled.needs_no_more(arm, other), bool(asked)))
+            assert settled.needs_no_more(arm, other) or not asked
             if all(active) and not asked:
                 level = any(
                     wins[arm, k] + ties[arm, k] + wins[k, arm] == items and not test.wins[arm, k] for k in range(4)
                 )
                 pair = np.array([arm]), np.array([other])
-                close = bool(test.closeness(*pair, margin) >= test.close_level(*pair))
-                assert settled[arm, other] == (close if margin > 0 or level else test.wins[arm, other])
+                close = bool(test.closeness(*pair, margin) >= test.levels.close(*pair))
+                assert settled.needs_no_more(arm, other) == (close if margin > 0 or level else test.wins[arm, other])
     assert seen == {(False, False), (True, False), (True, True)}
 
 
@@ -487,11 +484,13 @@ def test_an_arm_that_is_level_needs_the_evidence_of_a_tie():
     wins[0, 2] = 12
     level = as_tally(list("abc"), wins, ties, [True] * 3, 3, 40, "these-answers")
     pair = np.array([0]), np.array([2])
-    test = OnTheseAnswers(level, 0.95)
-    assert test.winner_level(*pair) < test.evidence(*pair) < test.close_level(*pair)
-    assert not SettledOnAnswers(level, 0.95, 0.0)[0, 2]
+    test = CertaintyTest(level, 0.95)
+    assert test.levels.winner(*pair) < test.evidence(*pair) < test.levels.close(*pair)
+    assert not CertaintyState(CertaintyTest(level, 0.95)).needs_no_more(0, 2)
     wins[0, 1] = 0
-    assert SettledOnAnswers(as_tally(list("abc"), wins, ties, [True] * 3, 3, 40, "these-answers"), 0.95, 0.0)[0, 2]
+    assert CertaintyState(
+        CertaintyTest(as_tally(list("abc"), wins, ties, [True] * 3, 3, 40, "these-answers"), 0.95), 0.0
+    )[0, 2]
 
 
 @pytest.mark.deep

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from tallies import table, tallies, verdict_of
 
-from duels.study.stats.certainty import share
 from duels.study.stats.leaderboard import leaderboard as ranked_leaderboard
 from duels.study.stats.leaderboard import preferences
+from duels.study.stats.levels import share
 from duels.study.stats.tally import as_tally, interval
 from duels.study.stats.verdict import verdict
 

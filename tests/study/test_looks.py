@@ -12,7 +12,7 @@ from watching import CYCLE, EVEN, TOP_TWO_EVEN, answer, chase_on, crown, new_cha
 from duels.engine import compiling
 from duels.policies import load_policy
 from duels.policies.evidence import evidence, is_certain
-from duels.study.stats.certainty import Certainty
+from duels.study.stats.certainty import CertaintyTest
 from duels.study.stats.simulated_looks import NO_WINNER, NOT_YET, TIED, find_verdict, new_looks, take, useful
 from duels.study.stats.verdict import verdict
 
@@ -62,7 +62,7 @@ def test_looks_are_the_verdict_after_every_answer(arms, margin):
             taken_back += looks.sure[i, j] or looks.sure[j, i]
             take(looks, i, j, outcome)
             taken_back -= looks.sure[i, j] or looks.sure[j, i]
-            test, answer = Certainty(tally, confidence), verdict(tally, confidence=confidence, margin=margin)
+            test, answer = CertaintyTest(tally, confidence), verdict(tally, confidence=confidence, margin=margin)
             close = test.close(margin) & ~np.eye(arms, dtype=bool) if margin > 0 else test.wins
             for ours, right in ((looks.sure, test.wins), (looks.lost, test.losses), (looks.done, close)):
                 assert np.array_equal(ours, right)

@@ -10,7 +10,8 @@ from duels.server.pair_details import MOST_PAIRS, list_details
 from duels.server.results_tab import MOST_OPEN_PAIRS, describe_verdict
 from duels.study.create import create_study
 from duels.study.stats import leaderboard as tables
-from duels.study.stats.certainty import certainly_beats, log_thresholds, share
+from duels.study.stats.certainty import certainly_beats, log_thresholds
+from duels.study.stats.levels import share
 from duels.study.stats.tally import Tally, distinct_intervals, interval, log_evidence
 from duels.study.stats.verdict import verdict
 

@@ -13,7 +13,7 @@ from duels.storage.storage import StudyRow
 from duels.study.items import add_items
 from duels.study.state.counts import next_event
 from duels.study.state.live import History
-from duels.study.stats.certainty import certainty_of
+from duels.study.stats.certainty import CertaintyTest
 from duels.study.stats.goal import new_goal
 from duels.study.stats.moments import Answered, Moments
 from duels.study.stats.tally import as_tally
@@ -84,7 +84,7 @@ class LiteralLog:
                 i, j = place[one.left], place[one.right]
                 waiting[i, j] += 1
                 waiting[j, i] += 1
-            test = certainty_of(tally._replace(wins=wins.copy(), ties=ties.copy(), open=waiting.copy()), CONFIDENCE)
+            test = CertaintyTest(tally._replace(wins=wins.copy(), ties=ties.copy(), open=waiting.copy()), CONFIDENCE)
             beats = test.wins.sum(axis=1)
             if len(active) > 1 and (beats[active] == len(active) - 1).any():
                 found = int(active[beats[active].argmax()])

@@ -10,7 +10,7 @@ from scipy import special
 from tallies import empty, ever, table
 
 from duels.policies.evidence import evidence, is_certain, log_closeness, margin_level, no_winner_level, winner_level
-from duels.study.stats.certainty import Certainty
+from duels.study.stats.certainty import CertaintyTest
 from duels.study.stats.verdict import verdict
 
 DELTA = 0.05
@@ -180,9 +180,9 @@ ARMS = ((0, 2), (1, 0), (2, 1))  # of each arm: the pair in which it is first, t
 
 def three_arms(delta, most, changes=False):
     """[a, b, c, none]: (S, S, S) bool, in which states each is the verdict; with `changes`, for any arms retired."""
-    everyone = Certainty(empty(3), 1 - delta)
-    up, down = certain_in(most, float(everyone.winner_level(np.array(0), np.array(1))))
-    sure_up, sure_down = certain_in(most, float(everyone.all_pairs_level(np.array(0), np.array(1))))
+    everyone = CertaintyTest(empty(3), 1 - delta)
+    up, down = certain_in(most, float(everyone.levels.winner(np.array(0), np.array(1))))
+    sure_up, sure_down = certain_in(most, float(everyone.levels.all_pairs(np.array(0), np.array(1))))
     lost_up, lost_down = certain_in(most, no_winner_level(delta, 3))
     said = [along(up, first) & along(down, second) for first, second in ARMS]
     if changes:  # two arms left, and the winner has not beaten the retired one
@@ -271,8 +271,8 @@ def union(chances):
 
 def test_retired_arms_must_have_been_beaten():
     """Ten level arms: a hunter waits for any certain pair, and retires all others."""
-    found = Certainty(empty(10), 1 - DELTA)
-    level = float(found.all_pairs_level(np.array(0), np.array(1)))
+    found = CertaintyTest(empty(10), 1 - DELTA)
+    level = float(found.levels.all_pairs(np.array(0), np.array(1)))
     assert union([crossing(0.5, level, 2000, both=True)] * 45) <= DELTA / 32
     # The verdict asks for that level, where at that of a winner the hunter would find one too often.
     assert union([crossing(0.5, winner_level(DELTA, 10), 2000, both=True)] * 45) > DELTA
@@ -288,8 +288,8 @@ def test_retired_arms_must_have_been_beaten():
 def test_later_arms():
     """A winner and sixty later arms that are level with it: two pairs of each later arm may go wrong."""
     arms = 62
-    found = Certainty(empty(arms, 2), 1 - DELTA)
-    later = [crossing(0.5, float(found.winner_level(np.array(0), np.array(k))), 1000) for k in range(2, arms)]
+    found = CertaintyTest(empty(arms, 2), 1 - DELTA)
+    later = [crossing(0.5, float(found.levels.winner(np.array(0), np.array(k))), 1000) for k in range(2, arms)]
     assert 0.2 * DELTA / 8 < union(later * 2) <= DELTA / 8
     # With the level of the starting arms, one of them would be wrong too often.
     assert union([crossing(0.5, winner_level(DELTA, 3), 1000)] * (arms - 2)) > DELTA

@@ -27,7 +27,7 @@ from duels.study.stats.about import (
     THESE_ITEMS,
     THESE_PEOPLE,
 )
-from duels.study.stats.certainty import certainty_of
+from duels.study.stats.certainty import CertaintyTest
 from duels.study.stats.moments import LOST, UNANSWERED, WON, Answered, Moments
 from duels.study.stats.reach import find_reach
 from duels.study.stats.tally import Tally
@@ -108,7 +108,7 @@ def test_what_is_certain_is_what_the_package_says(promise, arms, about, strength
                 tally.wins[(i, j) if outcome else (j, i)] += 1
             before = test.sure.copy()
             named = promise.take_answer(test, i, j, outcome)
-            beats = certainty_of(tally, 0.95).beats
+            beats = CertaintyTest(tally, 0.95).beats
             assert np.array_equal(test.sure, beats)
             assert np.array_equal(test.ahead, beats.sum(axis=1))
             winners = [k for k in (i, j) if beats[k].sum() == arms - 1]

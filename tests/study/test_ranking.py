@@ -7,7 +7,7 @@ import pytest
 
 from duels.study.create import create_study
 from duels.study.state.counts import next_event
-from duels.study.stats.certainty import Order, Settled, certainly_beats
+from duels.study.stats.certainty import CertaintyState, CertaintyTest, certainly_beats
 from duels.study.stats.leaderboard import rank_rows
 from duels.study.stats.tally import as_tally
 from duels.study.stats.verdict import verdict
@@ -48,31 +48,39 @@ def test_retired_arms_have_no_rank():
     assert rows(wins, "a", active=[True, False, False]) == [(1, "a", True)]
 
 
+def order_of(tally, confidence):
+    return CertaintyState(CertaintyTest.of_tables(tally, confidence))
+
+
 def test_arms_without_a_rank_by_hand():
-    order = Order(as_tally([*"abcd"], [[0, 20, 20, 20], [0, 0, 20, 20], [0, 0, 0, 3], [0, 0, 2, 0]]), 0.95)
-    assert order.rest([0, 1, 2, 3]) == [2, 3]
-    assert order.rest([1, 2, 3]) == [2, 3]
-    assert order.rest([0, 1]) == [1]  # the last one has the last rank
-    assert order.rest([2]) == [2]
-    assert order.rest([2, 3, 0, 1]) == [2, 3]  # in any order
+    order = order_of(as_tally([*"abcd"], [[0, 20, 20, 20], [0, 0, 20, 20], [0, 0, 0, 3], [0, 0, 2, 0]]), 0.95)
+    assert order.find_unranked([0, 1, 2, 3]) == [2, 3]
+    assert order.find_unranked([1, 2, 3]) == [2, 3]
+    assert order.find_unranked([0, 1]) == [1]  # the last one has the last rank
+    assert order.find_unranked([2]) == [2]
+    assert order.find_unranked([2, 3, 0, 1]) == [2, 3]  # in any order
 
 
 def test_answer_by_answer_as_at_once():
     rng, wins = np.random.default_rng(0), np.zeros((4, 4), np.int32)
     ties = np.zeros_like(wins)
     nothing = as_tally([*"abcd"], wins)
-    order, bold, settled = Order(nothing, 0.95), Order(nothing, 0.5), Settled(nothing, 0.95, 0.0)
+    order, bold, settled = (
+        order_of(nothing, 0.95),
+        order_of(nothing, 0.5),
+        CertaintyState(CertaintyTest(nothing, 0.95)),
+    )
     named = set()
     for _ in range(600):
         i, j = rng.choice(4, 2, replace=False)
         i, j = (i, j) if rng.random() < 0.5 + 0.2 * (j - i) else (j, i)
         wins[i, j] += 1
-        order.update(i, j, wins)
+        order.update(i, j, wins, ties)
         settled.update(i, j, wins, ties)
         tally = as_tally([*"abcd"], wins)
-        assert np.array_equal(order.beats, Order(tally, 0.95).beats)
-        bold.update(i, j, wins)
-        for other in (bold, Order(tally, 0.5)):
+        assert np.array_equal(order.beats, order_of(tally, 0.95).beats)
+        bold.update(i, j, wins, ties)
+        for other in (bold, order_of(tally, 0.5)):
             assert np.array_equal(other.beats, certainly_beats(tally, 0.5))
         winner = settled.winner([0, 1, 2, 3])
         assert (None if winner is None else tally.names[winner]) == verdict(tally).winner
@@ -88,7 +96,7 @@ def test_the_winner_with_retired_and_later_arms_is_that_of_the_verdict():
         active = rng.permutation([True, True, True, rng.random() < 0.5])
         margin = float(rng.choice([0.0, 0.05]))
         tally = as_tally([*"abcd"], wins, active=active, started_with=int(rng.integers(2, 5)))
-        winner = Settled(tally, 0.95, margin).winner(np.flatnonzero(active).tolist())
+        winner = CertaintyState(CertaintyTest(tally, 0.95), margin).winner(np.flatnonzero(active).tolist())
         assert (None if winner is None else tally.names[winner]) == verdict(tally, margin=margin).winner
         seen.add((winner is None, bool(active.all()), margin))
     assert len(seen) == 8

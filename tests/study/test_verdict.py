@@ -13,7 +13,7 @@ from tallies import assert_adds_up, empty, refused, table, tallies, verdict_of
 import duels
 from duels.policies.evidence import BETS, evidence
 from duels.study.state.live import History
-from duels.study.stats.certainty import Certainty, certainly_beats, certainty_of
+from duels.study.stats.certainty import CertaintyTest, certainly_beats
 from duels.study.stats.exhausted import Exhausted
 from duels.study.stats.leaderboard import leaderboard, preferences
 from duels.study.stats.reach import Reach
@@ -99,7 +99,7 @@ def test_against_the_definition(tally, confidence, margin, subject):
     assert found.kind == kind
     assert kind == "not yet" or found.leader in named
     assert (found.winner is not None) == (kind == "winner")
-    assert_adds_up(found, tally, certainty_of(tally, confidence), certainly_beats(tally, confidence))
+    assert_adds_up(found, tally, CertaintyTest(tally, confidence), certainly_beats(tally, confidence))
 
 
 @EITHER
@@ -179,7 +179,7 @@ def test_losses_are_what_shows_it():
     found = verdict(tally, confidence=0.9)
     assert (found.kind, found.cycle) == ("no condorcet winner", ())
     assert dict(found.losses)["a"] == "c"
-    assert all(Certainty(tally, 0.9).losses["abcd".index(b), "abcd".index(a)] for a, b in found.losses)
+    assert all(CertaintyTest(tally, 0.9).losses["abcd".index(b), "abcd".index(a)] for a, b in found.losses)
     # Six arms: M = 102, in the tables 360. a, b and c are a cycle in the tables, 12 to 0 each, 660, but M = 25. What
     # shows that there is no winner is others: d, e and f beat each other 68 to 32, M = 126, and d beats a, b and c.
     results = dict.fromkeys(("ab", "bc", "ca"), (12, 0)) | dict.fromkeys(("de", "ef", "fd", "da", "db", "dc"), (68, 32))

@@ -11,7 +11,7 @@ from tallies import assert_adds_up, refused, table, tallies, verdict_of
 
 from duels.policies.evidence import BETS, winner_level
 from duels.study.stats.about import A_PERSON, COMPARISONS, INDEPENDENT, PAST_VOTES, UNKNOWN
-from duels.study.stats.certainty import OnComparisons, certainly_beats, certainty_of
+from duels.study.stats.certainty import CertaintyTest, certainly_beats
 from duels.study.stats.leaderboard import leaderboard, preferences
 from duels.study.stats.tally import Tally, as_tally, interval
 
@@ -64,12 +64,12 @@ def test_all_that_may_be_wrong_is_within_delta(start, confidence):
     given = {first: Tally(names, none, none, active, start, strength=COMPARISONS, first=first) for first in FIRST}
     levels = {}
     for first, tally in given.items():
-        found = certainty_of(tally, confidence)
+        found = CertaintyTest(tally, confidence)
         zero = np.zeros(len(later), np.int64)
-        pair = math.exp(found.winner_level(zero[:1], zero[:1] + 1)[0])
-        added = np.exp(found.winner_level(zero, later - 1))
-        tied = math.exp(found.close_level(zero[:1], zero[:1] + 1)[0])
-        tied_later = np.exp(found.close_level(zero, later - 1))
+        pair = math.exp(found.levels.winner(zero[:1], zero[:1] + 1)[0])
+        added = np.exp(found.levels.winner(zero, later - 1))
+        tied = math.exp(found.levels.close(zero[:1], zero[:1] + 1)[0])
+        tied_later = np.exp(found.levels.close(zero, later - 1))
         levels[first] = pair
         apart = start * (start - 1) / 2
         cells = chance(pair, apart)
@@ -78,11 +78,11 @@ def test_all_that_may_be_wrong_is_within_delta(start, confidence):
             assert 0.75 * delta <= cells + more <= delta * (1 + 1e-12)
             continue
         # The test of independent answers has a quarter, and the one pair of two arms is the same in both.
-        once = certainty_of(tally._replace(strength=INDEPENDENT), confidence)
-        level = once.winner_level(zero[:1], zero[:1] + 1)[0]
+        once = CertaintyTest(tally._replace(strength=INDEPENDENT), confidence)
+        level = once.levels.winner(zero[:1], zero[:1] + 1)[0]
         assert level == pytest.approx(math.log(0.5 + 4 / (3 * delta)) if start == 2 else winner_level(delta / 4, start))
         assert cells + more <= (delta if start == 2 else 0.75 * delta) * (1 + 1e-12)
-        assert once.winner_level(zero, later - 1) == pytest.approx(
+        assert once.levels.winner(zero, later - 1) == pytest.approx(
             np.log(0.5 + 8 * (later - start) * (later - start + 1) / (delta / 4))
         )
         if start == 2:
@@ -298,4 +298,4 @@ def test_against_the_definition(tally, confidence, margin):
     assert kind == "not yet" or found.leader in named
     assert (found.winner is not None) == (kind == "winner")
     assert bool(found.cycle) == (kind == "no condorcet winner")
-    assert_adds_up(found, tally, OnComparisons(tally, confidence), certainly_beats(tally, confidence))
+    assert_adds_up(found, tally, CertaintyTest(tally, confidence), certainly_beats(tally, confidence))

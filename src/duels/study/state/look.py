@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..stats.about import THESE_ITEMS
-from ..stats.certainty import certainty_of
+from ..stats.certainty import CertaintyTest
 from ..stats.exhausted import find_exhausted
 from ..stats.forecast import Forecast, count_questions_left, make_forecast
 from ..stats.goal import Goal
@@ -194,7 +194,7 @@ class Look(NamedTuple):
         more = np.zeros(self.tally.wins.shape, np.int64)
         more[winner] = skipped + expired
         waiting = more if self.tally.open is None else more + self.tally.open
-        test = certainty_of(self.tally._replace(open=waiting), self.goal.confidence)
+        test = CertaintyTest(self.tally._replace(open=waiting), self.goal.confidence)
         others = np.arange(len(self.tally.names)) != winner
         return Missing(
             skipped=int(skipped.sum()), expired=int(expired.sum()), stands=bool(test.beats[winner, others].all())

@@ -14,9 +14,8 @@ import numpy as np
 from ...policies import Policy
 from ...policies.verdict import DOUBT, LAST, PRIOR, WAITING
 from ..stats.about import INDEPENDENT
-from ..stats.certainty import Order, Settled, certainty_of
+from ..stats.certainty import CertaintyState, CertaintyTest
 from ..stats.exhausted import possible_winners
-from ..stats.on_items import SettledOnAnswers
 from .counts import NONE, OPEN, Record
 from .item_schedule import Pair, Place, pair_of
 from .look import count_left
@@ -34,8 +33,8 @@ class Questions:
 
     def __init__(self, record: Record) -> None:
         self._record: Record = weakref.proxy(record)  # a history owns its questions: no cycle of references
-        self._settled: Settled | None = None  # which pairs need no more answers, if that was needed
-        self._order: Order | None = None  # which of the others have a certain rank, if that was needed
+        self._settled: CertaintyState | None = None  # which pairs need no more answers, if that was needed
+        self._order: CertaintyState | None = None  # which of the others have a certain rank, if that was needed
         self._may_redirect: bool | None = None  # whether questions that cannot help are replaced, if that was needed
         # Of the open duels that the policy knows of:
         self._awaited = 0  # how many there are …
@@ -50,7 +49,7 @@ class Questions:
         if self._settled is not None:
             self._settled.update(left, right, self._record.wins, self._record.ties)
         if self._order is not None:
-            self._order.update(left, right, self._record.wins)
+            self._order.update(left, right, self._record.wins, self._record.ties)
 
     def start_again(self) -> None:
         """Forget what was computed from all answers."""
@@ -141,7 +140,7 @@ class Questions:
         if winner is not None:
             return self._ranks(i, j, winner)
         first, second = int(arms[i]), int(arms[j])
-        may_help = i != j and not (settled[first, second] or settled[second, first])
+        may_help = i != j and not (settled.needs_no_more(first, second) or settled.needs_no_more(second, first))
         if may_help and (settled.losses[first] == 0 or settled.losses[second] == 0):
             return i, j
         doubt, *chances = self._chances()
@@ -182,7 +181,7 @@ class Questions:
         without a certain loss to them.
         """
         arms = list(self._record.places)
-        beats, rest = self.order.beats, self.order.rest([arm for arm in arms if arm != winner])
+        beats, rest = self.order.beats, self.order.find_unranked([arm for arm in arms if arm != winner])
         chance = self._chances()[0]
         if len(rest) < 2 or (i != j and chance < DOUBT):
             return i, j
@@ -244,7 +243,7 @@ class Questions:
         if left is None:
             return every
         tally = record.tally
-        hopeful = possible_winners(tally, certainty_of(tally, record.goal.confidence), left)[record.arms]
+        hopeful = possible_winners(tally, CertaintyTest(tally, record.goal.confidence), left)[record.arms]
         return np.asarray(hopeful[:, None] | hopeful) if hopeful.any() else every
 
     def pair_among(self, may_meet: np.ndarray) -> tuple[int, int]:
@@ -318,19 +317,18 @@ class Questions:
         return self._record.items.next(left, right, is_free, seen)
 
     @property
-    def order(self) -> Order:
+    def order(self) -> CertaintyState:
         """Which arms below the winner have a certain rank."""
         if self._order is None:
-            self._order = Order(self._record.tally, self._record.goal.confidence)
+            self._order = CertaintyState(CertaintyTest.of_tables(self._record.tally, self._record.goal.confidence))
         return self._order
 
     @property
-    def settled(self) -> Settled:
+    def settled(self) -> CertaintyState:
         """Which pairs need no more answers for the verdict."""
         if self._settled is None:
-            goal, tally = self._record.goal, self._record.tally
-            kind = SettledOnAnswers if tally.is_finite else Settled
-            self._settled = kind(tally, goal.confidence, goal.margin)
+            goal = self._record.goal
+            self._settled = CertaintyState(CertaintyTest(self._record.tally, goal.confidence), goal.margin)
         return self._settled
 
     def _rival(self, champion: int, policy: Policy, t: int) -> int:

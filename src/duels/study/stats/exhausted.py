@@ -7,7 +7,7 @@ import numpy as np
 
 from ...errors import format_count
 from ...theory import kl
-from .certainty import Certainty, certainty_of
+from .certainty import CertaintyTest
 from .tally import Bools, Ints, Tally, count_met, rank_arms
 
 MARGINS = tuple(percent / 100 for percent in range(1, 26))  # that are suggested
@@ -65,7 +65,7 @@ def find_exhausted(tally: Tally, left: Ints, confidence: float, margin: float) -
         margin: Of the verdict.
     """
     active = np.flatnonzero(tally.active)
-    test = certainty_of(tally, confidence)
+    test = CertaintyTest(tally, confidence)
     if len(active) < 2 or _can_end(tally, test, left, margin):
         return None
     arm, other = _closest(tally, test, left)
@@ -77,7 +77,7 @@ def find_exhausted(tally: Tally, left: Ints, confidence: float, margin: float) -
     )
 
 
-def _can_end(tally: Tally, test: Certainty, left: Ints, margin: float) -> bool:
+def _can_end(tally: Tally, test: CertaintyTest, left: Ints, margin: float) -> bool:
     """Whether there is a verdict if the questions left are answered as well as possible for it."""
     active = np.flatnonzero(tally.active)
     if possible_winners(tally, test, left)[active].any():
@@ -86,9 +86,9 @@ def _can_end(tally: Tally, test: Certainty, left: Ints, margin: float) -> bool:
     size, itself = len(active), np.eye(len(active), dtype=bool)
     won, lost, tied = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
     to_come = left[first, second]
-    best = test.weigh(won + to_come, lost, tied)
+    best = test.sampling.weigh(won + to_come, lost, tied)
     # A loss must be in sight: that an arm loses everything to one that it leads is possible, but not worth the calls.
-    level = test.no_winner_level() if tally.active.all() else test.all_pairs_level(first, second)
+    level = test.levels.no_winner() if tally.active.all() else test.levels.all_pairs(first, second)
     lost_to = ((best >= level) & (won + to_come > lost) & (won >= lost)).reshape(size, size)
     if (lost_to & ~itself).any(axis=0).all():
         return True
@@ -97,17 +97,17 @@ def _can_end(tally: Tally, test: Certainty, left: Ints, margin: float) -> bool:
         return True  # when everything is answered, the count decides
     if margin <= 0:
         return False
-    near = test.closeness_of(won + to_come, lost, tied, margin) >= test.close_level(first, second)
+    near = test.sampling.weigh_closeness(won + to_come, lost, tied, margin) >= test.levels.close(first, second)
     return bool((near.reshape(size, size) | itself).all(axis=1).any())
 
 
-def possible_winners(tally: Tally, test: Certainty, left: Ints) -> Bools:
+def possible_winners(tally: Tally, test: CertaintyTest, left: Ints) -> Bools:
     """Return (K,) bool: which active arms are the winner if they win all questions that are left."""
     hopeful = _possible_wins(tally, test, left)[:, tally.active].all(axis=1) & tally.active
     return np.asarray(hopeful & ~test.wins.any(axis=0))
 
 
-def _possible_wins(tally: Tally, test: Certainty, left: Ints) -> Bools:
+def _possible_wins(tally: Tally, test: CertaintyTest, left: Ints) -> Bools:
     """(K, K) bool: whether i beats j, as a winner must, if it wins all that is left to ask; true on the diagonal."""
     arms = len(tally.names)
     first, second = (side.ravel() for side in np.indices((arms, arms)))
@@ -119,16 +119,16 @@ def _possible_wins(tally: Tally, test: Certainty, left: Ints) -> Bools:
     known = np.full(len(won), -np.inf)
     ahead = won > lost
     if ahead.any():
-        known[ahead] = test.weigh(won[ahead], lost[ahead], tied[ahead])
+        known[ahead] = test.sampling.weigh(won[ahead], lost[ahead], tied[ahead])
     itself = np.eye(arms, dtype=bool)
-    beats = np.asarray((known >= test.winner_level(first, second)).reshape(arms, arms) | itself)
-    firm = np.asarray((known >= test.all_pairs_level(first, second)).reshape(arms, arms) | itself)
+    beats = np.asarray((known >= test.levels.winner(first, second)).reshape(arms, arms) | itself)
+    firm = np.asarray((known >= test.levels.all_pairs(first, second)).reshape(arms, arms) | itself)
     # An arm that does not beat the retired ones needs the evidence of all pairs.
     beats_retired: Bools = np.asarray(beats[:, ~tally.active].all(axis=1))
     return np.where(beats_retired[:, None], beats, firm)
 
 
-def _closest(tally: Tally, test: Certainty, left: Ints) -> tuple[int, int]:
+def _closest(tally: Tally, test: CertaintyTest, left: Ints) -> tuple[int, int]:
     """The first arm that no other one clearly beats, and the arm over which its lead is the weakest.
 
     Of those that it cannot be shown to beat any more, if there are such.
@@ -143,7 +143,7 @@ def _closest(tally: Tally, test: Certainty, left: Ints) -> tuple[int, int]:
     return arm, min(others, key=lambda one: float(lead[one]))
 
 
-def _more_prompts(tally: Tally, test: Certainty, arm: int, other: int) -> int | None:
+def _more_prompts(tally: Tally, test: CertaintyTest, arm: int, other: int) -> int | None:
     """About how many more prompts the pair needs, if it goes on as it has."""
     won, lost = int(tally.wins[arm, other]), int(tally.wins[other, arm])
     asked = won + lost + int(tally.ties[arm, other])
@@ -155,7 +155,7 @@ def _more_prompts(tally: Tally, test: Certainty, arm: int, other: int) -> int | 
     return max(needed, 1) if needed <= MOST_PROMPTS else None
 
 
-def _smallest_margin(tally: Tally, test: Certainty, margin: float) -> float | None:
+def _smallest_margin(tally: Tally, test: CertaintyTest, margin: float) -> float | None:
     for larger in MARGINS:
         if larger > margin and test.close(larger)[np.ix_(tally.active, tally.active)].all(axis=1).any():
             return larger
@@ -171,28 +171,28 @@ def _coin_does(won: int, lost: int) -> bool:
 
 def least_prompts(tally: Tally, confidence: float) -> int:
     """Return how many prompts a winner needs at least: that many straight wins over another arm."""
-    test, wins = certainty_of(tally._replace(items=None) if tally.is_finite else tally, confidence), 1
+    test, wins = CertaintyTest(tally._replace(items=None) if tally.is_finite else tally, confidence), 1
     level = _find_level(tally, test)
-    while float(test.weigh(np.array([wins]), np.array([0]), np.array([0]))[0]) < level:
+    while float(test.sampling.weigh(np.array([wins]), np.array([0]), np.array([0]))[0]) < level:
         wins += 1
     return wins
 
 
 def fewest_wins(tally: Tally, confidence: float) -> int | None:
     """Return of how many of the study's prompts an arm must win to be the winner; None if all are not enough."""
-    items, test = tally.items or 0, certainty_of(tally, confidence)
+    items, test = tally.items or 0, CertaintyTest(tally, confidence)
     won = np.arange(items // 2 + 1, items + 1)
     if not len(won):
         return None
-    known = test.weigh(won, items - won, np.zeros(len(won), np.int64))
+    known = test.sampling.weigh(won, items - won, np.zeros(len(won), np.int64))
     enough = won[known >= _find_level(tally, test)]
     return int(enough[0]) if len(enough) else None
 
 
-def _find_level(tally: Tally, test: Certainty) -> float:
+def _find_level(tally: Tally, test: CertaintyTest) -> float:
     """The evidence that a pair of a winner needs; more where retired arms can no longer be beaten."""
     one = np.zeros(1, np.int64)
-    level = test.winner_level if tally.active.all() else test.all_pairs_level
+    level = test.levels.winner if tally.active.all() else test.levels.all_pairs
     return float(level(one, one + 1)[0])
 
 

@@ -20,7 +20,7 @@ from ...rating import bradley_terry
 from ...rating.counts import cells_of_pairs
 from ...rating.fitting import information, maximize
 from .about import NEW_ITEMS, THESE_ANSWERS
-from .certainty import certainty_of, losses_of
+from .certainty import CertaintyTest, losses_of
 from .evidence import log_closeness
 from .tally import Bools, Floats, Ints, Tally, count_met, rank_arms
 
@@ -318,12 +318,12 @@ def answers_needed(
         rng.standard_normal(chance.shape) ** 2,
         rng.random(chance.shape),
     )
-    test = certainty_of(tally, confidence)
+    test = CertaintyTest(tally, confidence)
     level, other = test.level_to_win(first, second), first != second
     close = test.level_to_be_close(first, second, margin) if margin > 0 else level
 
     def excess(won: Floats, lost: Floats, tied: Floats) -> Floats:
-        return np.where(won > lost, test.weigh(won, lost, tied) - level, -np.inf)
+        return np.where(won > lost, test.sampling.weigh(won, lost, tied) - level, -np.inf)
 
     def excess_of_closeness(won: Floats, lost: Floats, tied: Floats) -> Floats:
         return log_closeness(won, lost, tied, margin) - close
@@ -396,14 +396,14 @@ def _count_needed_on_items(
     best, chance, most, least = _items_left(tally, arms, strengths, left, ties)
     first, second = np.broadcast_arrays(arms[best][:, None], arms)
     won, lost, tied = tally.wins[first, second], losses_of(tally, first, second), tally.ties[first, second]
-    test = certainty_of(tally, confidence)
+    test = CertaintyTest(tally, confidence)
     winner = test.level_to_win(first, second)
     close = test.level_to_be_close(first, second, margin) if margin > 0 else winner
 
     def enough(more: Floats) -> Bools:
         decided = (1 - ties) * more
         wins, losses, level = won + decided * chance, lost + decided * (1 - chance), tied + ties * more
-        known = test.weigh(np.maximum(wins, losses), np.minimum(wins, losses), level) >= winner
+        known = test.sampling.weigh(np.maximum(wins, losses), np.minimum(wins, losses), level) >= winner
         return np.asarray(known | (log_closeness(wins, losses, level, margin) >= close) if margin > 0 else known)
 
     low, high = np.zeros(chance.shape), most

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...errors import percent
 from ...rating.connected import Shares, expected_shares
-from .certainty import certainly_beats, check_confidence, share_of
+from .certainty import certainly_beats, check_confidence
+from .levels import share_of
 from .tally import (
     Bools,
     Ints,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .certainty import certainty_of
+from .certainty import CertaintyTest
 from .tally import Bools, Floats, Ints, Tally
 
 WON, LOST, TIED, UNANSWERED = range(4)  # of the arm on the left
@@ -50,7 +50,7 @@ class Moments:
     def __init__(self, tally: Tally, confidence: float) -> None:
         self._arms, self._active = len(tally.names), tally.active.copy()
         none = np.zeros((self._arms, self._arms), np.int64)
-        self._test = certainty_of(tally._replace(wins=none, ties=none, open=None), confidence)
+        self._test = CertaintyTest(tally._replace(wins=none, ties=none, open=None), confidence)
         self._lock = threading.Lock()
         self.read = 0  # questions that were read, and will not change any more
         self.named: int | None = None  # the arm that was certain at the last moment at which one was
@@ -107,9 +107,9 @@ class Moments:
             (high, low, self._weigh(lost, won + waiting, tied)),
         )
         is_last = np.append(is_first[1:], True)
-        found = self._name(known, moment, is_first, is_last, self._sure, self._test.winner_level, keeps)
+        found = self._name(known, moment, is_first, is_last, self._sure, self._test.levels.winner, keeps)
         if 1 < self._active.sum() < self._arms:
-            others = self._name(known, moment, is_first, is_last, self._firm, self._test.all_pairs_level, keeps)
+            others = self._name(known, moment, is_first, is_last, self._firm, self._test.levels.all_pairs, keeps)
             found = max((one for one in (found, others) if one is not None), default=None)
         if keeps:
             last = np.flatnonzero(is_last)
@@ -122,7 +122,7 @@ class Moments:
         known = np.full(len(won), -np.inf)
         ahead = won > lost
         if ahead.any():
-            known[ahead] = self._test.weigh(won[ahead], lost[ahead], tied[ahead])
+            known[ahead] = self._test.sampling.weigh(won[ahead], lost[ahead], tied[ahead])
         return known
 
     def _name(

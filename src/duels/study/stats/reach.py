@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...votes.columns import ANSWERS
-from .certainty import LATER_SHARE, RARE_SHARE
+from .levels import LATER_SHARE, RARE_SHARE
 from .tally import Bools, Floats, Ints
 
 SIZES = (1, 4, 16)  # the m: how many answers of a pair a cluster counts with
@@ -123,7 +123,7 @@ def winner_levels(winner: int, arms: int, started_with: int, delta: float) -> Fl
 def firm_levels(winner: int, arms: int, started_with: int, delta: float) -> Floats:
     """Return (K,) float64: as `winner_levels`, for a winner that has not beaten the retired arms.
 
-    It is a union over all pairs and both sides of each, with the shares of `certainty.share`.
+    It is a union over all pairs and both sides of each, with the shares of `levels.share`.
     """
     number = np.maximum(np.maximum(winner, np.arange(arms)) + 1.0, 2.0)
     pairs = np.where(number <= started_with, started_with**2 / 2, number * (number - 1) ** 2)

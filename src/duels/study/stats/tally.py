@@ -47,7 +47,7 @@ class Tally(NamedTuple):
         about: What a verdict on these counts is about.
         strength: What a verdict on these counts holds for, see `Verdict`.
         first: Whom the first answer is from: a person who is known by name, somebody unknown (a judge included), or
-            past votes. It decides how tests share δ if people come back later, see `certainty_of`.
+            past votes. It decides how tests share δ if people come back later, see `levels_of`.
         open: (K, K) int64: Questions about i and j that wait for an answer. Whoever is to be certain counts them as
             lost. None if there are none.
     """

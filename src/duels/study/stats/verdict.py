@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import InvalidInput, format_count, percent
 from .about import GIVEN, INDEPENDENT, THESE_PEOPLE, About, Strength, describe_scope
-from .certainty import Certainty, certainty_of, check_confidence, check_margin
+from .certainty import CertaintyTest, check_confidence, check_margin
 from .exhausted import Exhausted
 from .forecast import MOST_SHOWN, make_forecast
 from .leaderboard import find_shares
@@ -281,7 +281,7 @@ def verdict(
         "strength": GIVEN if tally.is_finite else tally.strength,
         "final": tally.is_finite and _is_complete(tally, active),
     } | known
-    found = certainty_of(tally, confidence)
+    found = CertaintyTest(tally, confidence)
     wins = found.wins.sum(axis=1)
     if (wins[active] == len(active) - 1).any() and (len(active) > 1 or found.only_arm_wins):
         named = tally.names[active[wins[active].argmax()]]
@@ -357,7 +357,7 @@ def _as_tuples(value: Any) -> Any:
     return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
-def _losses(tally: Tally, found: Certainty) -> dict[str, Any]:
+def _losses(tally: Tally, found: CertaintyTest) -> dict[str, Any]:
     """A loss of every active arm, and a cycle of certain wins.
 
     An arm on the cycle is listed with its loss there, any other one with its most certain loss. The cycle has only
@@ -403,7 +403,7 @@ def _cycle(sure: Bools, start: int) -> list[int]:
     return path[::-1]
 
 
-def _practically_tied(tally: Tally, found: Certainty, margin: float) -> dict[str, Any] | None:
+def _practically_tied(tally: Tally, found: CertaintyTest, margin: float) -> dict[str, Any] | None:
     """The arm that no active arm beats by more than the margin; if several, the first without a certain loss."""
     above = np.asarray((estimates(tally) >= 0.5 - margin) | np.eye(len(tally.names), dtype=bool))
     close = found.close(margin, np.asarray(above[:, tally.active].all(axis=1)))  # others score too little to be close
@@ -415,7 +415,7 @@ def _practically_tied(tally: Tally, found: Certainty, margin: float) -> dict[str
     return {"leader": tally.names[leader], "tied_with": tuple(tally.names[k] for k in others if k != leader)}
 
 
-def _still_open(verdict: Verdict, tally: Tally, found: Certainty) -> dict[str, Any]:
+def _still_open(verdict: Verdict, tally: Tally, found: CertaintyTest) -> dict[str, Any]:
     """Who leads, and which pairs are open.
 
     The open pairs are those of the first arm in the ranking that no other one clearly beats, by the verdict's test and,
