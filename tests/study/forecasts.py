@@ -135,7 +135,7 @@ def played_on_items(items, about, number, seed, *, margin=0.0):
         fixed = (chosen.start(arms), chosen.params, known, True, np.zeros(arms))
         most = max(1, int(min(answers, 0.4 * items * arms * (arms - 1))))
         play(*fixed, most, *random)
-        yield known.looks, strengths, partial(play, *fixed, MOST, *random)
+        yield known, strengths, partial(play, *fixed, MOST, *random)
 
 
 class LiveStudy:

@@ -25,7 +25,7 @@ from duels.study.stats.simulated_looks import (
     TIED,
     find_verdict,
     new_item_looks,
-    take_on_items,
+    take,
 )
 from duels.study.stats.tally import as_tally
 from duels.study.stats.verdict import verdict
@@ -175,17 +175,14 @@ def test_looks_are_those_of_a_live_study(ties, margin):
             draw.shuffle(bag)
         while history.can_ask(0.0):
             left, right, outcome = asked_and_told(history, bags)
-            take_on_items(known, left, right, outcome)
+            take(known, left, right, outcome)
             said = history.goal.verdict(history.tally)
-            played = find_verdict(known.looks, left, right)
+            played = find_verdict(known, left, right)
             assert played == code_of(said) or max(played, code_of(said)) <= TIED or ended == number + 1
-            assert known.looks.losses.tolist() == history._questions.settled.losses.tolist()
+            assert known.losses.tolist() == history._questions.settled.losses.tolist()
             for arm in range(3):
                 others = [k for k in range(3) if k != arm]
-                assert (
-                    known.looks.done[arm, others].tolist()
-                    == history._questions.settled.with_others(arm)[others].tolist()
-                )
+                assert known.done[arm, others].tolist() == history._questions.settled.with_others(arm)[others].tolist()
             ended = number + 1 if said.kind != "not yet" else ended
         assert ended == number + 1
 
@@ -226,8 +223,8 @@ def test_a_live_study_takes_as_many_answers():
         known, said = new_item_looks(wins, tied, items, 0.05, 0.0), NOT_YET
         while said == NOT_YET:
             left, right, outcome = asked_and_told(history, bags)
-            take_on_items(known, left, right, outcome)
-            said = find_verdict(known.looks, left, right)
+            take(known, left, right, outcome)
+            said = find_verdict(known, left, right)
         live.append(len(history.answered))
     played = []
     for number in range(200):

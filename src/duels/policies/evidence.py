@@ -35,11 +35,16 @@ def log_mixture(wins: float, losses: float) -> float:
 
 def is_certain(wins: float, losses: float, log_level: float) -> bool:
     """Whether the first of a pair beats the second for certain: it leads, and ln M is at least log_level."""
+    return may_be_certain(wins, losses, log_level) and evidence(wins, losses) >= log_level
+
+
+def may_be_certain(wins: float, losses: float, log_level: float) -> bool:
+    """Whether the first leads by enough to be certain: few do.
+
+    M is below the likelihood ratio exp(n kl(w/n, ½)), which is at most exp(ln 2 · lead²/n).
+    """
     lead = wins - losses
-    # M is below the likelihood ratio exp(n kl(w/n, ½)), which is at most exp(ln 2 · lead²/n): few pairs pass.
-    if lead <= 0 or LOG_2 * lead * lead < log_level * (wins + losses):
-        return False
-    return evidence(wins, losses) >= log_level
+    return lead > 0 and LOG_2 * lead * lead >= log_level * (wins + losses)
 
 
 def log_closeness(wins: float, losses: float, ties: float, margin: float) -> float:

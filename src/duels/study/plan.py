@@ -30,14 +30,12 @@ from .stats.simulated_looks import (
     NO_WINNER,
     NOT_YET,
     TIED,
-    ItemLooks,
     Looks,
     draw_answer,
     find_verdict,
     new_item_looks,
     new_looks,
     take,
-    take_on_items,
     useful,
     useful_on_items,
 )
@@ -308,7 +306,7 @@ def _answers(plan: _Plan, number: int) -> tuple[Ints, Ints]:
     return draw(plan.matrix.array, plan.ties, plan.items or 0, rng)
 
 
-def _item_looks(plan: _Plan, number: int) -> ItemLooks:
+def _item_looks(plan: _Plan, number: int) -> Looks:
     answers, items = _answers(plan, number), plan.items or 0
     return new_item_looks(*answers, items, 1 - plan.confidence, plan.margin, plan.about == NEW_ITEMS)
 
@@ -350,8 +348,10 @@ class _World:
 
     def __init__(self, plan: _Plan, number: int) -> None:
         self._plan, self._luck = plan, np.random.default_rng([plan.seed, number])
-        self._on_items = None if plan.items is None else _item_looks(plan, number)
-        self._looks = new_looks(plan.matrix.arms, 1 - plan.confidence, plan.margin)
+        if plan.items is None:
+            self._looks = new_looks(plan.matrix.arms, 1 - plan.confidence, plan.margin)
+        else:
+            self._looks = _item_looks(plan, number)
 
     def one_of(self, waiting: list[int]) -> int:
         """Take one of the open questions at random."""
@@ -359,22 +359,17 @@ class _World:
 
     def answer(self, left: int, right: int) -> float:
         """Return an answer: 1 if the left arm wins, 0 if it loses, ½ for a tie."""
-        if self._on_items is not None:
-            return draw_answer(self._on_items, left, right, self._luck)
+        if self._plan.items is not None:
+            return draw_answer(self._looks, left, right, self._luck)
         outcome = 1.0 if self._luck.random() < self._plan.matrix.array[left, right] else 0.0
         return 0.5 if self._luck.random() < self._plan.ties else outcome
 
     def verdict(self, history: History, left: int, right: int, outcome: float) -> int:
         """Return the verdict after an answer, where questions that are open count as lost by who is to be named."""
-        if self._on_items is None:
-            take(self._looks, left, right, outcome)
-            looks = self._looks
-        else:
-            take_on_items(self._on_items, left, right, outcome)
-            looks = self._on_items.looks
+        take(self._looks, left, right, outcome)
         look = history.look(0.0)
         named = look.moments.look(look.answered)
-        if named is not None or find_verdict(looks, left, right) in (NOT_YET, *range(len(history.names))):
+        if named is not None or find_verdict(self._looks, left, right) in (NOT_YET, *range(len(history.names))):
             return NOT_YET if named is None else named
         verdict = look.verdict()  # it is slow, and rarely needed
         if verdict.kind == "practically tied":
@@ -428,7 +423,7 @@ def _ask(history: History) -> int:
 def until_verdict_on_items(
     state: State,
     params: object,
-    known: ItemLooks,
+    known: Looks,
     told: bool,
     gaps: np.ndarray,
     limit: int,
@@ -449,9 +444,9 @@ def until_verdict_on_items(
         if told or outcome != 0.5:
             update(state, params, t, i, j, outcome)
             t += 1
-        take_on_items(known, i, j, outcome)
+        take(known, i, j, outcome)
         regret += 0.5 * (gaps[i] + gaps[j])
-        verdict = find_verdict(known.looks, i, j)
+        verdict = find_verdict(known, i, j)
         if verdict != NOT_YET:
             return duel, regret, verdict
     return limit, regret, NOT_YET
