@@ -74,6 +74,26 @@ def same(remote, local):
     assert remote.votes() == local.votes()
 
 
+def test_what_a_study_is_for_can_be_changed_from_afar(client, server, pair):
+    remote, local = pair
+    assert (remote.goal, remote.best_arm) == (local.goal, local.best_arm)
+    remote.set_about("new-items")
+    remote.set_after("rank")
+    remote.set_margin(0.1)
+    assert remote.goal == local.goal
+    assert (local.goal.about, local.goal.after, local.goal.margin) == ("new-items", "rank", 0.1)
+    remote.tell(remote.ask(voter="ann"), "left", voter="ann")
+    assert remote.check() == local.check()
+    assert remote.withdraw("ann") == 1
+    assert remote.verdict().void == local.verdict().void
+    for act in (lambda study: study.set_after("never"), lambda study: study.withdraw("nobody")):
+        with pytest.raises(InvalidInput) as here:
+            act(local)
+        with pytest.raises(InvalidInput) as there:
+            act(remote)
+        assert str(there.value) == str(here.value)
+
+
 def test_judges_from_afar(pair):
     remote, local = pair
     local.run({"gpt": lambda left, right: min(left, right), "claude": lambda left, right: "tie"}, max_calls=30)

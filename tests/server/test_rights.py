@@ -72,6 +72,8 @@ GET    S/results                             program
 GET    S/pair                                program
 GET    S/forecast                            program
 GET    S/ranking                             program
+GET    S/recommendation                      program
+GET    S/check                               admin
 GET    S/judges                              program
 GET    S/events                              program
 GET    S/export                              program

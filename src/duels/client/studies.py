@@ -11,11 +11,15 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from ..checks import check_int
 from ..errors import InvalidInput
+from ..policies import load_policy
 from ..study.allocation import MOST, Allocation
 from ..study.duels import Asked, Duel, DuelItem, LogEntry, check_note, duel_number
 from ..study.impressions import Document, Impression, impression_number
 from ..study.judging.ledger import Judges
+from ..study.stats.about import check_about
+from ..study.stats.certainty import check_margin
 from ..study.stats.forecast import Chance, Forecast
+from ..study.stats.goal import Goal, check_after
 from ..study.stats.leaderboard import RankRow
 from ..study.stats.tally import LeaderboardRow, PairRow
 from ..study.stats.verdict import Verdict
@@ -101,6 +105,23 @@ class Remote(Generic[AnyDuel]):
     def forget(self, voter: str) -> int:
         """Take back all answers of a voter and erase their name from the log; return how many answers there were."""
         return int(self._post("/forget", voter=voter)["answers"])
+
+    def withdraw(self, voter: str) -> int:
+        """Take back all answers of a voter, and keep the name; return how many answers there were.
+
+        This voids the promise of a verdict, and needs an admin's token.
+        """
+        return int(self._post("/voters/withdraw", voter=voter)["answers"])
+
+    def check(self) -> int:
+        """Replay the whole log on the server, as `Study.check`, and return how many events there are.
+
+        This needs an admin's token.
+
+        Raises:
+            DamagedStudy: If the log is not what was written.
+        """
+        return int(self._get("/check")["events"])
 
     def retire(self) -> None:
         """Stop asking. Late answers are still accepted, and all results remain available."""
@@ -194,6 +215,27 @@ class RemoteStudy(Remote[Duel]):
         """Take an arm out of the race. Its answers are kept, and no longer count for the verdict on the others."""
         self._post(f"/arms/{quote_path(name)}/retire")
 
+    @property
+    def goal(self) -> Goal:
+        """What the study is to find out, and by which rules."""
+        ties = load_policy(self.policy).live_ties
+        return row_of(Goal, {"ties": ties} | self._get()["goal"])
+
+    def set_after(self, after: str) -> None:
+        """Change what happens when the winner is known, as `Study.set_after`. This needs an admin's token."""
+        self._set(after=check_after(after))
+
+    def set_margin(self, margin: float) -> None:
+        """Change the margin, as `Study.set_margin`. This needs an admin's token."""
+        self._set(margin=check_margin(margin))
+
+    def set_about(self, about: str) -> None:
+        """Change what the verdict is about, as `Study.set_about`. This needs an admin's token."""
+        self._set(about=check_about(about))
+
+    def _set(self, **settings: object) -> None:
+        self._client._send("PATCH", f"{self._path}/settings", settings)
+
     def import_votes(self, votes: VoteSource, **reading: Unpack[Reading]) -> int:
         """Add past votes, from anything that `read_votes` reads: all of them or, after an error, none.
 
@@ -255,6 +297,11 @@ class RemoteStudy(Remote[Duel]):
     def ranking(self) -> list[RankRow]:
         """Return the active arms in order, and which ranks are certain, as `Study.ranking`."""
         return [row_of(RankRow, one) for one in self._get("/ranking")["ranking"]]
+
+    @property
+    def best_arm(self) -> str:
+        """The arm that the policy recommends now; `verdict` says how certain that is."""
+        return str(self._get("/recommendation")["arm"])
 
     def interleave(
         self,

@@ -14,7 +14,7 @@ from ...continuous.tuning.files import parse_duels, write_duels
 from ...continuous.tuning.study import TuningStudy
 from ...study.stats.leaderboard import preferences_page
 from ...votes.writers import write_votes
-from ..auth import Caller, ServiceDep, record_change
+from ..auth import Admin, Caller, ServiceDep, record_change
 from ..child_process import pack_votes
 from ..downloads import attachment
 from ..http.errors import Refused, error_responses
@@ -22,7 +22,18 @@ from ..http.files import compress
 from ..keys import KeyId
 from ..pages.study import own_glance
 from ..results_tab import describe_verdict, pair_history
-from .schemas import Details, Events, ForecastOut, Imported, JudgesOut, Leaderboard, Preferences, RankingOut
+from .schemas import (
+    Checked,
+    Details,
+    Events,
+    ForecastOut,
+    Imported,
+    JudgesOut,
+    Leaderboard,
+    Preferences,
+    RankingOut,
+    Recommendation,
+)
 from .studies import Found, FoundAny, StudyPath
 
 router = APIRouter(tags=["results"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
@@ -121,6 +132,18 @@ def forecast(study: Found, service: ServiceDep) -> dict[str, object]:
 def ranking(study: Found) -> dict[str, object]:
     """List the active arms in order, and which ranks are certain."""
     return {"ranking": [row._asdict() for row in study.ranking()]}
+
+
+@router.get("/api/studies/{study}/recommendation", response_model=Recommendation)
+def recommendation(study: Found) -> dict[str, str]:
+    """Get the arm that the policy recommends now; the verdict says how certain that is."""
+    return {"arm": study.best_arm}
+
+
+@router.get("/api/studies/{study}/check", response_model=Checked)
+def check(study: FoundAny, key: Admin) -> dict[str, int]:
+    """Replay the whole log, and check that each question is the one the policy asks."""
+    return {"events": study.check()}
 
 
 @router.get("/api/studies/{study}/judges", response_model=JudgesOut)

@@ -416,6 +416,14 @@ class StudySettings(BaseModel):
     about: About
 
 
+class Recommendation(BaseModel):
+    arm: str
+
+
+class Checked(BaseModel):
+    events: Annotated[int, Field(description="How many events the log has.")]
+
+
 class NewSettings(RequestBody):
     question: Annotated[
         str | None, Field(max_length=200, description="What voters are asked; empty for “Which is better?”.")
