@@ -1029,8 +1029,8 @@ def run_shared(items: int, slow: float, rng: Any, at_once: int = 8) -> Found:
     where the first answer to come counts until that of the first one asked does.
     """
     from duels.study import base as log
+    from duels.study import link_voting
     from duels.study.state.next_question import SHARED_AFTER
-    from duels.study.voters import link_voting
 
     names, now = ["fast", "slow"], 1.7e9
     before, clock, log.clock = rule_of(2, NEW_ITEMS), log.clock, lambda: now

@@ -15,11 +15,10 @@ from duels.server.keys import load_signing_key, make_key, revoke_key
 from duels.server.pages import vote as voting
 from duels.server.tickets import Ticket, sign_ticket
 from duels.storage.tables import metadata
-from duels.study import base
+from duels.study import base, link_voting
 from duels.study.create import create_study, delete_study, load_study
 from duels.study.items import Output, add_items, add_output, clear_items
 from duels.study.voter_settings import change_voter_settings
-from duels.study.voters import link_voting
 
 ARMS = ["aardvark", "baboon", "cheetah"]
 SAYS = {"aardvark": "first words", "baboon": "second words", "cheetah": "third words"}

@@ -11,6 +11,7 @@ import duels
 from duels.errors import Conflict, DamagedStudy, InvalidInput, NothingToAsk
 from duels.server.results_tab import glance
 from duels.storage.storage import StudyRow
+from duels.study import link_voting
 from duels.study.create import create_study, load_study
 from duels.study.items import add_items, clear_items, count_items, remove_item
 from duels.study.state import item_schedule
@@ -19,7 +20,6 @@ from duels.study.state.live import History
 from duels.study.state.next_question import SHARED_AFTER
 from duels.study.stats.goal import new_goal
 from duels.study.stats.verdict import headline
-from duels.study.voters import link_voting
 from duels.votes.items import Item, Output
 
 ARMS = ["gpt", "llama", "qwen"]

@@ -32,12 +32,12 @@ from ..study.duels import iso_time
 from ..study.event_study import EventStudy
 from ..study.items import count_items
 from ..study.judging.ledger import Judges, Ledger, activity_of, follow
+from ..study.link_voting import end_in
 from ..study.state.counts import Record
 from ..study.state.look import measure_pace
 from ..study.stats.forecast import Forecast
 from ..study.stats.goal import Goal, goal_of
 from ..study.study import Study
-from ..study.voters.link_voting import end_in
 from ..study.voters.report import Voters, voters_of
 from . import keys
 from .computed import Computed

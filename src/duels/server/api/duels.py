@@ -17,7 +17,7 @@ from ...storage.storage import Write
 from ...study.answering import write_answer
 from ...study.duels import Duel, DuelItem, check_note, duel_number
 from ...study.items import with_items
-from ...study.voters.link_voting import refuse_asked_through_link
+from ...study.link_voting import refuse_asked_through_link
 from ...study.voters.links import is_invited
 from ...votes.names import voter_name
 from ..auth import Caller, FastCaller, ServiceDep, record_change

@@ -28,8 +28,8 @@ from ...study import base
 from ...study import base as log
 from ...study.answers.table import AnswerTable
 from ...study.duels import iso_time
+from ...study.link_voting import Caps, votes_taken
 from ...study.voter_settings import voter_settings
-from ...study.voters.link_voting import Caps, votes_taken
 from ...study.voters.links import (
     UNUSED,
     LinkUse,

@@ -16,13 +16,13 @@ from ...continuous.tuning.study import TuningStudy
 from ...errors import Conflict, InvalidInput, NotFound
 from ...storage.tables import studies
 from ...study import base as log
+from ...study import link_voting
 from ...study.duels import Duel, iso_time
 from ...study.items import Output, can_show, draw_shared_item, item_of, scripts_allowed
+from ...study.link_voting import Ballot
 from ...study.state.live import History
 from ...study.study import Study
 from ...study.voter_settings import VoterSettings, voter_settings
-from ...study.voters import link_voting
-from ...study.voters.link_voting import Ballot
 from ..api.links import PreviewAsk
 from ..api.schemas import Progress, Question, Vote
 from ..api.studies import FoundAny

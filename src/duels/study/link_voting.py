@@ -12,22 +12,22 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ...errors import CapReached, Conflict, InvalidInput, LackingOutputs, NotFound, NothingToAsk
-from ...storage.statements import fetch_rows
-from ...storage.storage import Storage, Write
-from ...storage.tables import events, link_votes, voters
-from ...votes.items import Output
-from ...votes.names import LinkVoter, is_reserved, link_voter
-from .. import base
-from ..answering import undo_answer, write_answer
-from ..base import EventLog
-from ..event_study import EventStudy
-from ..items import item_of, lost_all
-from ..state.counts import OPEN, SKIP
-from ..state.live import History
-from ..study import Study
-from ..voter_settings import DEFAULT, VoterSettings, check_comment
-from .links import find_invited_voter, list_invited_names
+from ..errors import CapReached, Conflict, InvalidInput, LackingOutputs, NotFound, NothingToAsk
+from ..storage.statements import fetch_rows
+from ..storage.storage import Storage, Write
+from ..storage.tables import events, link_votes, voters
+from ..votes.items import Output
+from ..votes.names import LinkVoter, is_reserved, link_voter
+from . import base
+from .answering import undo_answer, write_answer
+from .base import EventLog
+from .event_study import EventStudy
+from .items import item_of, lost_all
+from .state.counts import OPEN, SKIP
+from .state.live import History
+from .study import Study
+from .voter_settings import DEFAULT, VoterSettings, check_comment
+from .voters.links import find_invited_voter, list_invited_names
 
 SIDES = {"a": "left", "b": "right"}
 LAST = 20  # questions of a voter, of which one may still be open
