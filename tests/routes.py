@@ -7,8 +7,8 @@ from duels.continuous.tuning.create import create_tuning
 from duels.server.keys import csrf_token, make_key
 from duels.storage.storage import Write
 from duels.study.create import create_study
+from duels.study.invitations import invite
 from duels.study.items import add_items
-from duels.study.voters.links import invite
 
 ARMS = ["bm25", "dense", "hybrid"]
 ITEM = {"prompt": "q", "outputs": {arm: f"what {arm} said" for arm in ARMS}}

@@ -41,6 +41,33 @@ ROOMS = [
     "__main__",
 ]
 
+# Within a room, in the same way: what is imported when a file is, at its top.
+PARTS = {
+    "study": [
+        "stats",
+        "state",
+        "duels",
+        "base",
+        "invitations",
+        "items",
+        "answering",
+        "event_study",
+        "voter_settings",
+        "answers",
+        "voters",
+        "arm_log",
+        "impressions",
+        "allocation",
+        "study",
+        "analysis",
+        "plan",
+        "create",
+        "link_voting",
+        "judging",
+    ],
+    "continuous": ["blas", "spaces", "functions", "model", "policies", "simulation", "tuning"],
+}
+
 
 def room(path):
     return path.relative_to(SOURCE).with_suffix("").parts[0]
@@ -102,3 +129,56 @@ def test_files_stay_small():
     """A file past 700 lines is probably two."""
     for path in SOURCE.rglob("*.py"):
         assert len(path.read_text().splitlines()) <= 700, path
+
+
+def imported_files():
+    """The modules that each module imports at its top, so that Python needs them first."""
+    files = {name_of(path): path for path in SOURCE.rglob("*.py")}
+    found = {name: set() for name in files}
+    for name, path in files.items():
+        package = name if path.stem == "__init__" else name.rpartition(".")[0]
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ImportFrom) and node.level:
+                base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], node.module or ""])
+                base = base.rstrip(".")
+                names = [f"{base}.{alias.name}" for alias in node.names]
+                found[name] |= {one if one in files else base for one in names} - {name}
+    return found
+
+
+def name_of(path):
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_no_file_needs_itself():
+    """Files that import one another can only be read together."""
+    needed, done = imported_files(), set()
+    while ready := [name for name in needed if name not in done and needed[name] & set(needed) <= done]:
+        done |= set(ready)
+    assert sorted(set(needed) - done) == []
+
+
+def test_parts_of_a_room_go_one_way():
+    for name, uses in imported_files().items():
+        _, here, *rest = [*name.split("."), "", ""]
+        if here not in PARTS or not rest[0]:
+            continue
+        parts = PARTS[here]
+        for used in uses:
+            other = used.split(".")
+            if other[1] == here and other[2:] and other[2] != rest[0]:
+                assert parts.index(other[2]) < parts.index(rest[0]), f"{name} imports {used}, which is below it"
+
+
+def test_every_part_has_its_place():
+    for here, parts in PARTS.items():
+        assert {path.relative_to(SOURCE / here).with_suffix("").parts[0] for path in (SOURCE / here).rglob("*.py")} == {
+            "__init__",
+            *parts,
+        }
+
+
+def test_no_folder_is_crowded():
+    """A stranger reads twenty names; the policies are a list of papers."""
+    for folder in {path.parent for path in SOURCE.rglob("*.py")} - {SOURCE / "policies"}:
+        assert len(list(folder.glob("*.py"))) <= 21, folder  # with __init__.py

@@ -12,7 +12,7 @@ from duels.server.app import create_app
 from duels.server.http.limits import Limits, Rate
 from duels.server.keys import make_key
 from duels.study.create import load_study
-from duels.study.voters.links import check_names
+from duels.study.invitations import check_names
 
 FAST = Limits(address=Rate(10_000, 10_000), voter=Rate(10_000, 10_000))
 

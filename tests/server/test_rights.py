@@ -10,7 +10,7 @@ from duels.continuous.tuning.create import create_tuning
 from duels.server.http.limits import Limits, Rate
 from duels.server.keys import make_key
 from duels.storage.tables import metadata
-from duels.study.voters.links import list_invited_names
+from duels.study.invitations import list_invited_names
 
 # Who may: anyone; a program with an API token, and admins; admins only; people who have signed in. Then the tables that
 # change. S stands for /api/studies/{study}. A route that is not here makes the test fail.

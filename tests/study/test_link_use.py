@@ -3,7 +3,7 @@
 import numpy as np
 
 from duels.study.answers.table import NOBODY, AnswerTable, SecondAnswers
-from duels.study.voters.links import LinkUse, link_use
+from duels.study.voters.link_use import LinkUse, link_use
 
 
 def table_of(rng, answers, voters):

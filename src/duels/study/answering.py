@@ -17,8 +17,8 @@ from ..storage.tables import events, voters
 from ..votes.columns import ANSWERS
 from ..votes.names import compose, link_voter
 from .base import EventLog
+from .invitations import forget_invited, refuse_invited
 from .state.counts import OPEN, Record
-from .voters.links import forget_invited, refuse_invited
 
 
 def write_answer(

@@ -18,6 +18,7 @@ from . import base
 from .answers.past_votes import MOST_VOTES, check_batch, too_many
 from .base import About, EventLog
 from .duels import Duel, DuelItem, duel_number, iso_time
+from .invitations import refuse_imported, refuse_invited
 from .items import can_show, find_item_set
 from .state.counts import next_event
 from .state.item_schedule import ItemSet
@@ -26,7 +27,6 @@ from .state.look import Look, find_asked_arms, read_columns
 from .state.people import NOBODY
 from .stats.about import THESE_ANSWERS
 from .stats.tally import Tally
-from .voters.links import refuse_imported, refuse_invited
 
 TOGETHER = 100  # questions that are written at once, while others wait
 

@@ -22,12 +22,12 @@ from . import base
 from .answering import undo_answer, write_answer
 from .base import EventLog
 from .event_study import EventStudy
+from .invitations import find_invited_voter, list_invited_names
 from .items import item_of, lost_all
 from .state.counts import OPEN, SKIP
 from .state.live import History
 from .study import Study
 from .voter_settings import DEFAULT, VoterSettings, check_comment
-from .voters.links import find_invited_voter, list_invited_names
 
 SIDES = {"a": "left", "b": "right"}
 LAST = 20  # questions of a voter, of which one may still be open

@@ -15,8 +15,8 @@ from ...files import atomic_open, read_cell, safe_cell
 from ...storage.storage import Event
 from ...study import base
 from ...study.duels import iso_time
+from ...study.invitations import refuse_invited
 from ...study.state.counts import SKIP, next_event
-from ...study.voters.links import refuse_invited
 from ...votes.columns import ANSWERS
 from ...votes.names import name_imported
 from ...votes.parse_rows import moment_of, voter_of

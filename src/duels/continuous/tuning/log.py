@@ -24,10 +24,10 @@ from ...storage.storage import Event, NotReady, Storage, StudyRow, Write
 from ...study import base
 from ...study.base import About, EventLog
 from ...study.duels import LogEntry, duel_number, iso_time
+from ...study.invitations import refuse_invited
 from ...study.state.counts import next_event
 from ...study.state.live import History
 from ...study.stats.goal import goal_of
-from ...study.voters.links import refuse_invited
 from ..blas import one_thread
 from ..policies import Policy, load_policy
 from ..policies.context import Memory

@@ -16,9 +16,9 @@ from ...errors import InvalidInput, NotFound, NothingToAsk
 from ...storage.storage import Write
 from ...study.answering import write_answer
 from ...study.duels import Duel, DuelItem, check_note, duel_number
+from ...study.invitations import is_invited
 from ...study.items import with_items
 from ...study.link_voting import refuse_asked_through_link
-from ...study.voters.links import is_invited
 from ...votes.names import voter_name
 from ..auth import Caller, FastCaller, ServiceDep, record_change
 from ..http.errors import Refused, error_responses

@@ -28,21 +28,10 @@ from ...study import base
 from ...study import base as log
 from ...study.answers.table import AnswerTable
 from ...study.duels import iso_time
+from ...study.invitations import check_free, check_names, find_invited_voter, give_link, invite, list_invited_names
 from ...study.link_voting import Caps, votes_taken
 from ...study.voter_settings import voter_settings
-from ...study.voters.links import (
-    UNUSED,
-    LinkUse,
-    check_free,
-    check_names,
-    count_votes,
-    find_invited_voter,
-    give_link,
-    invite,
-    link_use,
-    links_of_voters,
-    list_invited_names,
-)
+from ...study.voters.link_use import UNUSED, LinkUse, count_votes, link_use, links_of_voters
 from ...votes.names import label
 from ..auth import Admin, ServiceDep, record_change
 from ..http.errors import Refused, error_responses

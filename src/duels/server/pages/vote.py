@@ -24,12 +24,12 @@ from ...errors import DuelsError, NotFound, NothingToAsk
 from ...storage.storage import NotReady, Write
 from ...storage.tables import studies
 from ...study import base, link_voting
+from ...study.invitations import find_invited_voter
 from ...study.items import Output
 from ...study.link_voting import Ballot, Caps, Invited, Standpoint, VoterProgress, Who
 from ...study.state.live import History
 from ...study.study import Study
 from ...study.voter_settings import VoterSettings, voter_settings_of
-from ...study.voters.links import find_invited_voter
 from ..api.links import caps_of, note_crowd
 from ..api.schemas import MoreVotes, Progress, Question, Vote
 from ..auth import VOTER, ServiceDep, address_of
