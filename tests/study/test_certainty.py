@@ -13,11 +13,7 @@ from watching import BY_A_HAIR, CYCLE, EVEN, TOP_TWO_EVEN, answer, chase, chase_
 from duels.engine import compiling
 from duels.policies import evidence as scalars
 from duels.policies import load_policy
-<<<<<<< HEAD
 from duels.study.stats.certainty import CertaintyState, CertaintyTest, certainly_beats, log_thresholds
-=======
-from duels.study.stats.certainty import Certainty, Settled, certainly_beats, log_thresholds, share
->>>>>>> 06ba93b (Voting through links stands above the studies it asks)
 from duels.study.stats.evidence import evidence, log_closeness
 from duels.study.stats.levels import share
 from duels.study.stats.simulated_looks import NO_WINNER, NOT_YET

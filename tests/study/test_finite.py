@@ -12,10 +12,6 @@ from duels.errors import InvalidInput
 from duels.study.state.item_schedule import AskedItems, order_of
 from duels.study.stats.certainty import CertaintyState, CertaintyTest
 from duels.study.stats.evidence import closeness_on_items, evidence_on_items, shortfall_on_items
-<<<<<<< HEAD
-=======
-from duels.study.stats.on_items import OnTheseAnswers, SettledOnAnswers
->>>>>>> 06ba93b (Voting through links stands above the studies it asks)
 from duels.study.stats.tally import as_tally
 from duels.study.stats.verdict import headline, verdict
 
