@@ -158,13 +158,25 @@ def test_a_study_asks_what_the_kernel_asks(monkeypatch, changed):
     assert called == STEPS
 
 
+def leads_with(waiting=0.2, prior=10.0):
+    return lambda won, lost, open: (won - lost + waiting * open) / np.sqrt(won + lost + open + prior)
+
+
 def last_of(values, chance):
     return int(np.flatnonzero(values == values.min())[-1])
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("WAITING", -0.2), ("WAITING", 0.0), ("PRIOR", 1.0), ("LAST", 0.0), ("DOUBT", 0.2), ("_lowest", last_of)],
+    [
+        ("_lead_of", leads_with(waiting=-0.2)),
+        ("_lead_of", leads_with(waiting=0.0)),
+        ("_lead_of", leads_with(prior=1.0)),
+        ("beta_of", lambda won, lost, waiting: (won + 1, lost + 1)),
+        ("LAST", 0.0),
+        ("DOUBT", 0.2),
+        ("_lowest", last_of),
+    ],
 )
 def test_a_study_that_asks_something_else_is_found(monkeypatch, name, value):
     monkeypatch.setattr(next_question, name, value)

@@ -18,7 +18,8 @@ won nor lost. With a margin, an arm need not meet one that it is certain not to 
 """
 
 import math
-from typing import NamedTuple
+from math import sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from ..errors import InvalidInput
 from .betas import argmax_beta_pruned
 from .evidence import LOG_630, is_certain, log_closeness, margin_level, winner_level
 from .kernels import choose
+
+Counts = Any  # numbers, or arrays of them
 
 NAME = "Verdict"
 PAPER = "the asking rule of Duels; pairs proposed as by Sui, Zhuang, Burdick, Yue (UAI 2017)"
@@ -136,8 +139,17 @@ def hopeful(losses: np.ndarray, i: int, j: int, rng: np.random.Generator) -> int
 
 def lead(wins: np.ndarray, open: np.ndarray, i: int, j: int) -> float:
     """How far i is ahead of j, in standard errors of a level pair."""
-    n = float(wins[i, j] + wins[j, i] + open[i, j]) + PRIOR
-    return float(wins[i, j] - wins[j, i] + WAITING * open[i, j]) / math.sqrt(n)
+    return lead_of(float(wins[i, j]), float(wins[j, i]), float(open[i, j]))
+
+
+def lead_of(won: float, lost: float, waiting: float) -> float:
+    """The same of a pair with these counts."""
+    return (won - lost + WAITING * waiting) / sqrt(won + lost + waiting + PRIOR)
+
+
+def beta_of(won: Counts, lost: Counts, waiting: Counts) -> tuple[Counts, Counts]:
+    """The Beta distribution that `smallest_draw` draws from; of numbers or arrays."""
+    return won + 0.5 * (1.0 + WAITING) * waiting + 0.5 * PRIOR, lost + 0.5 * (1.0 - WAITING) * waiting + 0.5 * PRIOR
 
 
 def weakest_lead(
@@ -167,8 +179,8 @@ def smallest_draw(wins: np.ndarray, open: np.ndarray, done: np.ndarray, c: int, 
     best, least = -1, 2.0
     for k in range(len(wins)):
         if k != c and not done[c, k]:
-            won, lost = wins[c, k] + 0.5 * (1.0 + WAITING) * open[c, k], wins[k, c] + 0.5 * (1.0 - WAITING) * open[c, k]
-            theta = rng.beta(won + 0.5 * PRIOR, lost + 0.5 * PRIOR)
+            a, b = beta_of(wins[c, k], wins[k, c], open[c, k])
+            theta = rng.beta(a, b)
             if theta < least:
                 best, least = k, theta
     return best

@@ -12,15 +12,18 @@ from functools import partial
 import numpy as np
 
 from ...policies import Policy
-from ...policies.verdict import DOUBT, LAST, PRIOR, WAITING
+from ...policies.verdict import DOUBT, LAST, beta_of, lead_of
 from ..stats.about import INDEPENDENT
 from ..stats.certainty import CertaintyState, CertaintyTest
+from ..stats.evidence import on_arrays
 from ..stats.exhausted import possible_winners
 from .counts import NONE, OPEN, Record
 from .item_schedule import Pair, Place, pair_of
 from .look import count_left
 from .people import NOBODY
 from .policy_state import rival_alpha
+
+_lead_of = on_arrays(lead_of)
 
 SHARED_AFTER = 60.0  # seconds after which a question that nobody has answered may be asked of somebody else too
 
@@ -133,7 +136,9 @@ class Questions:
     def _useful(self, i: int, j: int, may_meet: np.ndarray | None = None) -> tuple[int, int]:
         """The places of a pair that helps the verdict, as `policies.verdict.helpful`, on the active arms.
 
-        Where only some pairs may meet, the result may still be another one.
+        The kernel looks at all pairs one by one, which takes too long here with many arms, and draws from its coin as
+        it goes; here each choice has a random number of its own, so that every replay asks the same. Where only some
+        pairs may meet, the result may still be another one.
         """
         record, arms, settled = self._record, self._record.arms, self.settled
         winner = settled.winner(arms.tolist()) if record.goal.after == "rank" else None
@@ -165,9 +170,8 @@ class Questions:
             return i, j
         open = self._count_unanswered()[c]
         if chances[2] < DOUBT:
-            w, l = record.wins[arms[c], arms], record.wins[arms, arms[c]]  # noqa: E741
             draws = np.random.default_rng([record.row.seed, len(record.left)])
-            leads = draws.beta(w + (1 + WAITING) * 0.5 * open + PRIOR / 2, l + (1 - WAITING) * 0.5 * open + PRIOR / 2)
+            leads = np.asarray(draws.beta(*beta_of(record.wins[arms[c], arms], record.wins[arms, arms[c]], open)))
         else:
             leads = self._leads(arms[c], arms, open)
             leads[lost] += LAST
@@ -209,9 +213,7 @@ class Questions:
 
     def _leads(self, first: np.ndarray | int, second: np.ndarray | int, waiting: np.ndarray) -> np.ndarray:
         """How far the first arms are ahead of the second ones, see `policies.verdict.lead`; either may be one arm."""
-        won, lost = self._record.wins[first, second], self._record.wins[second, first]
-        leads: np.ndarray = (won - lost + WAITING * waiting) / np.sqrt(won + lost + waiting + PRIOR)
-        return leads
+        return _lead_of(self._record.wins[first, second], self._record.wins[second, first], waiting)
 
     def _count_unanswered(self) -> np.ndarray:
         """(K, K) float64: how many open duels each pair of active arms has."""

@@ -50,6 +50,7 @@ FUNCTIONS: dict[str, Any] = {
     "log_gamma": _log_gamma,
     "max": np.maximum,
     "min": np.minimum,
+    "sqrt": np.sqrt,
     "where": np.where,
 }
 
