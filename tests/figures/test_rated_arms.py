@@ -53,7 +53,7 @@ def test_the_best_arms_are_shown():
 
 
 def test_other_tables_are_refused():
-    with pytest.raises(InvalidInput, match=r"expected the table that duels\.ratings returned"):
+    with pytest.raises(InvalidInput, match=r"expected the table that duels\.rate returned"):
         figures.ratings(pl.DataFrame({"arm": ["a"], "score": [1.0]}))
     rows = [
         {"left": "a", "right": "b", "winner": word, "lang": lang} for lang in ("en", "pl") for word in ("left", "right")
