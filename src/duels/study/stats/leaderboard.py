@@ -245,7 +245,7 @@ def pair_rows(tally: Tally, first: Ints, second: Ints, confidence: float = 0.95)
     wins, losses, ties = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
     n, nothing = wins + losses + ties, np.array(None)
     share_of_wins = np.where(n > 0, (wins + ties / 2) / np.maximum(n, 1), nothing)
-    delta = share_of(1 - check_confidence(confidence), tally, first, second)
+    delta = share_of(1 - check_confidence(confidence), tally.started_with, first, second)
     certain_now = log_evidence(wins, losses) >= -np.log(delta)
     better = np.where(wins > losses, "first", np.where(wins < losses, "second", nothing))
     certain_winner = np.where(certain_now, better, nothing)

@@ -25,15 +25,15 @@ def share(delta: float, tally: Tally) -> Floats:
     δ/(m(m−1)²). However many arms are added, the sum over all pairs is at most δ.
     """
     arm = np.arange(len(tally.names))
-    shares = share_of(delta, tally, arm[:, None], arm)
+    shares = share_of(delta, tally.started_with, arm[:, None], arm)
     np.fill_diagonal(shares, 0.0)
     return shares
 
 
-def share_of(delta: float, tally: Tally, first: Ints | int, second: Ints | int) -> Floats:
+def share_of(delta: float, started_with: int, first: Ints | int, second: Ints | int) -> Floats:
     """Return the δ′ of the pairs of two different arms with these indices, see `share`."""
     m = np.maximum(np.maximum(first, second) + 1, 2).astype(np.float64)
-    return np.where(m <= tally.started_with, 2 * delta / tally.started_with**2, delta / (m * (m - 1) ** 2))
+    return np.where(m <= started_with, 2 * delta / started_with**2, delta / (m * (m - 1) ** 2))
 
 
 class Levels:
@@ -58,7 +58,7 @@ class Levels:
 
     def all_pairs(self, first: Ints, second: Ints) -> Floats:
         """Return what each of these pairs needs on its own."""
-        level: Floats = -np.log(share_of(RARE_SHARE * self._delta, self._tally, first, second))
+        level: Floats = -np.log(share_of(RARE_SHARE * self._delta, self._tally.started_with, first, second))
         return level
 
     def start(self) -> float:
@@ -97,9 +97,9 @@ class ComparisonLevels(Levels):
     def winner(self, first: Ints, second: Ints) -> Floats:
         is_later = np.maximum(first, second) >= self._tally.started_with
         if began_as_pair(self._tally):  # later arms have `LATER_SHARE`: each pair, on both sides, its part of all pairs
-            alone = share_of(2 * LATER_SHARE * self._delta, self._tally, first, second)
+            alone = share_of(2 * LATER_SHARE * self._delta, self._tally.started_with, first, second)
             return np.where(is_later, np.log(0.5 + 1 / alone), self.start())
-        alone = share_of(self._delta, self._tally, first, second)
+        alone = share_of(self._delta, self._tally.started_with, first, second)
         part = 2 * self._spare * self._tally.started_with  # of the δ/K₀ that `share` has for later arms
         levels: Floats = -np.log(np.where(is_later, part * alone, alone))
         return levels
@@ -109,14 +109,14 @@ class ComparisonLevels(Levels):
 
     def all_pairs(self, first: Ints, second: Ints) -> Floats:
         part = min(RARE_SHARE, self._spare)
-        level: Floats = -np.log(share_of(part * self._delta, self._tally, first, second))
+        level: Floats = -np.log(share_of(part * self._delta, self._tally.started_with, first, second))
         return level
 
     def start(self) -> float:
         if began_as_pair(self._tally):
             return super().start()
         one = np.zeros(1, np.int64)
-        return float(-np.log(share_of(self._delta, self._tally, one, one + 1)[0]))
+        return float(-np.log(share_of(self._delta, self._tally.started_with, one, one + 1)[0]))
 
     def _margin(self) -> float:
         arms = self._tally.started_with
@@ -139,7 +139,7 @@ class TableLevels(Levels):
         return self.start()
 
     def all_pairs(self, first: Ints, second: Ints) -> Floats:
-        level: Floats = -np.log(share_of(self._delta, self._tally, first, second))
+        level: Floats = -np.log(share_of(self._delta, self._tally.started_with, first, second))
         return level
 
     def start(self) -> float:

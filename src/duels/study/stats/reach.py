@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...votes.columns import ANSWERS
-from .levels import LATER_SHARE, RARE_SHARE
+from .levels import LATER_SHARE, RARE_SHARE, share_of
 from .tally import Bools, Floats, Ints
 
 SIZES = (1, 4, 16)  # the m: how many answers of a pair a cluster counts with
@@ -125,9 +125,8 @@ def firm_levels(winner: int, arms: int, started_with: int, delta: float) -> Floa
 
     It is a union over all pairs and both sides of each, with the shares of `levels.share`.
     """
-    number = np.maximum(np.maximum(winner, np.arange(arms)) + 1.0, 2.0)
-    pairs = np.where(number <= started_with, started_with**2 / 2, number * (number - 1) ** 2)
-    return np.log(2 * len(SIZES) * pairs / (RARE_SHARE * delta))
+    alone = share_of(RARE_SHARE * delta, started_with, winner, np.arange(arms))
+    return np.asarray(np.log(2 * len(SIZES) / alone))
 
 
 def _group(
