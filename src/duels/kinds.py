@@ -156,7 +156,7 @@ def load_study(
     from .study.create import load_study as load_arm_study
 
     store, row = find_row(study_name, storage)
-    if policy is not None or not row.is_tuning:
+    if policy is not None or row.kind == "arms":
         return load_arm_study(study_name, store, policy)
     from .continuous.tuning.create import load_tuning
 

@@ -197,15 +197,15 @@ def test_what_is_known_of_the_old_file_is_not_used_on_another(serve, tmp_path):
         assert client.get(STUDY).status_code == 401
     found = duels.load_study("strange", Storage(live.storage))
     assert [event.kind for event in found.events()] == ["create"]
-    assert found.row == strange.row
+    assert found._log.row == strange._log.row
 
 
 def test_a_study_of_the_old_file_never_writes_to_another_of_its_number(tmp_path):
     url, file = f"sqlite:///{tmp_path}/duels.db", tmp_path / "duels.db"
     old = duels.create_study(["a", "b"], "old", url)
     new = duels.create_study(["x", "y"], "new", f"sqlite:///{tmp_path}/new.db")
-    assert old.id == new.id
-    new.storage.close()
+    assert old._log.id == new._log.id
+    new._log.storage.close()
     shutil.move(file, tmp_path / "away.db")
     shutil.move(tmp_path / "new.db", file)
     time.sleep(1.1)

@@ -852,7 +852,7 @@ def test_questions_are_those_of_a_fresh_look_whatever_the_clock_does(url, now, s
     rows = storage.read_events(storage.connection(), hosts[0]._log.id, 0)
     for k, row in enumerate(rows):
         if row[1] == "ask":
-            fresh = History(hosts[0].row, duels.policies.load_policy("verdict"))
+            fresh = History(hosts[0]._log.row, duels.policies.load_policy("verdict"))
             fresh.apply(rows[:k])
             assert fresh.question(row[9], not row[10]) == row[4:7]
     assert hosts[1].check() == len(rows)

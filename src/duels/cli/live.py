@@ -444,7 +444,7 @@ def _load_tuning(study: str, storage: str) -> "TuningStudy | None":
         store, row = find_row(study, storage)
     except (UnknownName, StorageError):
         return None
-    if not row.is_tuning:
+    if row.kind != "settings":
         return None
     from ..continuous.tuning.log import TuningLog  # these take a while to load
     from ..continuous.tuning.study import TuningStudy

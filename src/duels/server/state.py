@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial, singledispatch
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import sqlalchemy as sa
 
@@ -30,7 +30,6 @@ from ..study.base import EventLog
 from ..study.create import refuse_kind
 from ..study.duels import iso_time
 from ..study.event_study import EventStudy
-from ..study.items import count_items
 from ..study.judging.ledger import Judges, Ledger, activity_of, follow
 from ..study.link_voting import end_in
 from ..study.state.counts import Record
@@ -126,7 +125,7 @@ class Service:
             UnknownName: If there is no such study.
             DamagedStudy: If its log cannot be read.
         """
-        return _check_comparing(self.any_study(name))
+        return check_comparing(self.any_study(name))
 
     def load_tuning(self, name: str) -> TuningStudy:
         """Return a study that tunes parameters. Blocks.
@@ -137,9 +136,8 @@ class Service:
             DamagedStudy: If its log cannot be read.
         """
         found = self.any_study(name)
-        refuse_kind(found._log.row, tuning=True)
-        assert isinstance(found, TuningStudy)
-        return found
+        refuse_kind(found._log.row, "settings")
+        return cast(TuningStudy, found)
 
     def follow_storage(self) -> None:
         """Clear the caches if the database was replaced."""
@@ -194,7 +192,7 @@ class Service:
 
     async def write_compared(self, key: Key | None, name: str, write: Callable[[Study], Write[T]]) -> T:
         """Like `write`, for studies that compare arms; others are refused."""
-        return await self.write(key, name, lambda study: write(_check_comparing(study)))
+        return await self.write(key, name, lambda study: write(check_comparing(study)))
 
     async def write(
         self, key: Key | None, name: str, write: Callable[[AnyStudy], Write[T]], check: Check | None = None
@@ -356,10 +354,10 @@ class Service:
         """Return what the page of results shows, computed once for each state of the study. Blocks."""
 
         def compute() -> Json:
-            return self._with_given(study, look_at(study)) if isinstance(study, Study) else summarize_tuning(study)
+            return _summarize(study, self)
 
         found = self._glances.get(study._log.id, compute, lambda: self._state_of(study._log))
-        return as_of(found, base.clock()) if isinstance(study, Study) else found
+        return _bring_up_to_date(study, found)
 
     def _state_of_table(self, table: AnswerTable) -> tuple[int, int]:
         return (self.storage.generation, table.seq)
@@ -422,17 +420,14 @@ class Service:
 
     def describe(self, study: AnyStudy) -> Json:
         """Return a study as the API shows it. Blocks."""
-        history, tuned = study._log.history(), isinstance(study, TuningStudy)
-        arms = [] if tuned else [{"name": name, "active": on} for name, on in zip(history.names, history.active)]
+        history = study._log.history()
         return {
             "name": study.name,
             "policy": study.policy,
             "goal": _goal(history.goal),
-            "arms": arms,
-            "space": study.space.to_dict() if isinstance(study, TuningStudy) else None,
+            **study._compared(),
             "answers": history.total,
             "open": len(history.open),
-            "items": 0 if tuned else count_items(study),
             "retired": history.retired,
             "created": iso_time(study._log.row.created),
             "seq": history.seq,
@@ -452,15 +447,37 @@ def _read_state(history: Record, now: float) -> tuple[float, State]:
     return min((history.asked[duel] for duel in leased), default=math.inf) + history.row.lease, found
 
 
-def _check_comparing(study: AnyStudy) -> Study:
-    refuse_kind(study._log.row, tuning=False)
-    assert isinstance(study, Study)
-    return study
+def check_comparing(study: AnyStudy) -> Study:
+    """Return the same study, if it compares arms."""
+    refuse_kind(study._log.row, "arms")
+    return cast(Study, study)
 
 
 def _goal(goal: Goal) -> Json:
     shown = ("confidence", "margin", "after", "about")
     return {name: getattr(goal, name) for name in shown}
+
+
+@singledispatch
+def _summarize(study: Any, service: Service) -> Json:
+    """What the page of results shows."""
+    return service._with_given(study, look_at(study))
+
+
+@_summarize.register
+def _summarize_settings(study: TuningStudy, service: Service) -> Json:
+    return summarize_tuning(study)
+
+
+@singledispatch
+def _bring_up_to_date(study: Any, found: Json) -> Json:
+    """The same, where time alone changes what it says."""
+    return as_of(found, base.clock())
+
+
+@_bring_up_to_date.register
+def _keep_settings(study: TuningStudy, found: Json) -> Json:
+    return found
 
 
 class _Gone(UnknownName):

@@ -128,10 +128,7 @@ class Background:
 
     def prepare(self, study: Study | TuningStudy) -> None:
         """Load a study and compile its policy before anybody asks."""
-        if isinstance(study, TuningStudy):
-            self._slow.submit(study._log.prepare)
-        elif self.storage.compile is not None:
-            self._slow.submit(self._compile_for, study)
+        self._slow.submit(study._log.prepare_for_asking)
 
     def prepare_all(self) -> None:
         """Compile the policies of all studies."""
@@ -173,11 +170,6 @@ class Background:
             await asyncio.sleep(PAUSE)
             return
         await self.once(("prepare", study), work)
-
-    def _compile_for(self, study: Study) -> None:
-        assert self.storage.compile is not None
-        self.storage.compile(study._log.history().policy)
-        study._log.prepare()
 
     def _compile_all(self) -> None:
         with contextlib.suppress(DuelsError):  # such as a damaged study

@@ -42,6 +42,9 @@ EventRow = Row  # the fields of an `Event`, as the database returns them
 PolicyFiles = Literal["all", "unchanged", "none"]
 
 
+Kind = Literal["arms", "settings"]  # what a study compares
+
+
 class StudyRow(NamedTuple):
     """A study as it was created."""
 
@@ -55,9 +58,9 @@ class StudyRow(NamedTuple):
     settings: dict[str, Any]
 
     @property
-    def is_tuning(self) -> bool:
-        """Whether the study tunes the parameters of a space, instead of comparing arms."""
-        return isinstance(self.settings.get("space"), dict)
+    def kind(self) -> "Kind":
+        """What the study compares: arms, or settings of the parameters of a space."""
+        return "settings" if isinstance(self.settings.get("space"), dict) else "arms"
 
 
 class Event(NamedTuple):

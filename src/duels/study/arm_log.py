@@ -40,6 +40,12 @@ class ArmLog(EventLog):
         """Load the study and compile its policy now, rather than when the first question is asked."""
         self.read(lambda connection, history: self.player(history))
 
+    def prepare_for_asking(self) -> None:
+        """Load the study and compile its policy in the process that compiles, if there is one."""
+        if self.storage.compile is not None:
+            self.storage.compile(self.history().policy)
+            self.prepare()
+
     def look(self) -> Look:
         """Copy what the verdict depends on now."""
         return self.read(self.look_in)

@@ -51,6 +51,7 @@ class EventLog:
 
     has_verdict = False  # whether answers can end the study
     repeats_questions = True  # whether several people are asked the same
+    pages = "HTML outputs"  # what may have scripts
 
     def __init__(self, storage: Storage, row: StudyRow, policy: Policy | None = None) -> None:
         self._storage, self._row, self._policy = storage, row, policy
@@ -178,6 +179,10 @@ class EventLog:
     def prepare(self) -> None:
         """Load the study, and compile what questions need, now rather than when the first one is asked."""
         raise NotImplementedError
+
+    def prepare_for_asking(self) -> None:
+        """As `prepare`, before anybody asks: only what pays then."""
+        self.prepare()
 
     def _get_loaded(self) -> History | None:
         return cast("History | None", self._storage.histories.get(self._row.id))

@@ -26,7 +26,7 @@ from ..errors import (
 from ..policies import Policy, load_policy
 from ..storage.database import DEFAULT
 from ..storage.database_errors import quote_url
-from ..storage.storage import Storage, StudyRow, Write, find_storage, open_storage
+from ..storage.storage import Kind, Storage, StudyRow, Write, find_storage, open_storage
 from ..storage.tables import events, snapshots, studies, votes
 from ..votes.names import arm_names, compose, is_text
 from ..votes.names import study_name as checked_name
@@ -236,7 +236,7 @@ def _find_or_insert(connection: sa.Connection, *, store: Storage, row: StudyRow,
             "(--load-if-exists) to load it"
         )
     if found is not None:
-        refuse_kind(found, tuning=row.is_tuning)
+        refuse_kind(found, row.kind)
         return Created(found, False)
     row = row._replace(created=base.clock())
     values = row._asdict() | {"settings": json.dumps(row.settings)}
@@ -246,20 +246,21 @@ def _find_or_insert(connection: sa.Connection, *, store: Storage, row: StudyRow,
     return Created(row, True)
 
 
-def refuse_kind(row: StudyRow, tuning: bool) -> None:
+def refuse_kind(row: StudyRow, wanted: Kind) -> None:
     """Raise `InvalidInput` if a study is not of the wanted kind.
 
     Args:
         row: The study.
-        tuning: Whether a tuning study is wanted.
+        wanted: What it is to compare.
     """
-    if row.is_tuning and not tuning:
+    if row.kind == wanted:
+        return
+    if wanted == "arms":
         raise InvalidInput(
             f"study {row.name!r} tunes {format_count(len(row.settings['space']), 'parameter')} and has no arms to "
             "compare: load it with duels.load_study, and see its best setting with study.best (duels best)"
         )
-    if tuning and not row.is_tuning:
-        raise InvalidInput(f"study {row.name!r} compares arms and tunes no parameters: load it with duels.load_study")
+    raise InvalidInput(f"study {row.name!r} compares arms and tunes no parameters: load it with duels.load_study")
 
 
 def load_study(
@@ -281,7 +282,7 @@ def load_study(
         InvalidInput: If the study has another policy.
     """
     store, row = find_row(study_name, storage)
-    refuse_kind(row, tuning=False)
+    refuse_kind(row, "arms")
     chosen = None if policy is None else load_policy(policy)
     if chosen is not None and str(chosen) != row.policy:
         raise InvalidInput(
@@ -351,20 +352,21 @@ def list_studies(storage: str | Storage | None = None) -> list[StudyInfo]:
 
 def _info(study: Study) -> StudyInfo:
     row = study._log.row
-    tuned = len(row.settings["space"]) if row.is_tuning else None
+    compares_arms = row.kind == "arms"
+    tuned = None if compares_arms else len(row.settings["space"])
     known = StudyInfo(row.name, row.policy, None, None, None, iso_time(row.created), parameters=tuned)
     try:
         history = study._log.history()
     except DamagedStudy as error:
         return known._replace(damaged=str(error))
-    arms = None if row.is_tuning else sum(history.active)
+    arms = sum(history.active) if compares_arms else None
     return known._replace(arms=arms, answers=history.total, open=len(history.open))
 
 
 def list_policies(storage: Storage) -> list[Policy]:
     """Return the built-in policies of a storage's studies on arms."""
     with storage.lock, storage.translate_errors():
-        rows = [row for row in storage.list_studies(storage.connection()) if not row.is_tuning]
+        rows = [row for row in storage.list_studies(storage.connection()) if row.kind == "arms"]
     specs = sorted({row.policy for row in rows if "source" not in row.settings})
     found = []
     for spec in specs:

@@ -1,6 +1,7 @@
 """What a user calls on studies of all kinds: answers, corrections, and the log."""
 
 from functools import partial
+from typing import Any
 
 from ..errors import InvalidInput
 from ..votes.names import past_voter, voter_name
@@ -29,6 +30,14 @@ class EventStudy:
     def retired(self) -> bool:
         """Whether the study was retired, and asks no more questions."""
         return self._log.history().retired
+
+    def _compared(self) -> dict[str, Any]:
+        """What the study compares, as plain data: `arms`, `space` and how many `items`."""
+        raise NotImplementedError
+
+    def _export(self, path: str) -> None:
+        """Write the answers that count to a file that an import reads."""
+        raise NotImplementedError
 
     def tell(
         self,

@@ -16,6 +16,7 @@ from ..storage.batches import pack
 from ..votes.names import arm_names, name_imported, voter_name
 from ..votes.readers import Reading, VoteSource, read_votes
 from ..votes.votes import Votes
+from ..votes.writers import write_votes
 from . import base
 from .allocation import Allocation, allocate
 from .answers.past_votes import export_votes
@@ -23,7 +24,7 @@ from .arm_log import ArmLog
 from .duels import Duel
 from .event_study import EventStudy
 from .impressions import Document, Impression, answer_by_clicks, show_list
-from .items import with_items
+from .items import count_items, with_items
 from .state.look import Look, measure_pace
 from .stats import leaderboard as tables
 from .stats.about import check_about
@@ -65,6 +66,14 @@ class Study(EventStudy):
     def _chooses_pairs(self) -> bool:
         """Whether pairs were chosen by earlier answers; not if all votes were imported."""
         return self._log.read(lambda _, history: len(history.left) > history.imported)
+
+    def _compared(self) -> dict[str, Any]:
+        history = self._log.history()
+        arms = [{"name": name, "active": active} for name, active in zip(history.names, history.active)]
+        return {"arms": arms, "space": None, "items": count_items(self)}
+
+    def _export(self, path: str) -> None:
+        write_votes(self.votes(), path)
 
     @property
     def goal(self) -> Goal:

@@ -90,7 +90,7 @@ def load_tuning(study_name: str, storage: str | Storage | None = None) -> Tuning
         StorageError: If the database does not exist, or cannot be used.
     """
     store, row = find_row(study_name, storage)
-    refuse_kind(row, tuning=True)
+    refuse_kind(row, "settings")
     return TuningStudy(TuningLog(store, row))
 
 
@@ -106,13 +106,13 @@ def load_any(study_name: str, storage: str | Storage | None = None) -> Study | T
         StorageError: If the database does not exist, or cannot be used.
     """
     store, row = find_row(study_name, storage)
-    return TuningStudy(TuningLog(store, row)) if row.is_tuning else load_study(study_name, store)
+    return load_study(study_name, store) if row.kind == "arms" else TuningStudy(TuningLog(store, row))
 
 
 def newest_tuning(storage: Storage) -> TuningStudy | None:
     """Return the tuning study that was created last and was not retired; None if there is none. Blocks."""
     with storage.lock, storage.translate_errors():
-        rows = [row for row in storage.list_studies(storage.connection()) if row.is_tuning]
+        rows = [row for row in storage.list_studies(storage.connection()) if row.kind == "settings"]
     found = (TuningStudy(TuningLog(storage, row)) for row in reversed(rows))
     return next((study for study in found if not study.retired), None)
 

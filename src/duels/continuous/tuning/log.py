@@ -112,6 +112,7 @@ class TuningLog(EventLog):
     """The events of a study that tunes parameters."""
 
     repeats_questions = False  # each has settings of its own
+    pages = "the template"
 
     @cached_property
     def space(self) -> Space:

@@ -44,6 +44,14 @@ class TuningStudy(EventStudy):
     def __init__(self, log: TuningLog) -> None:
         super().__init__(log)
 
+    def _compared(self) -> dict[str, Any]:
+        return {"arms": [], "space": self.space.to_dict(), "items": 0}
+
+    def _export(self, path: str) -> None:
+        from .files import write_duels
+
+        write_duels(self, path)
+
     @property
     def space(self) -> Space:
         """The parameters."""

@@ -249,8 +249,7 @@ def set_scripts(study: FoundAny, body: Scripts, key: Admin) -> dict[str, bool]:
     prevent all of this. The output cannot see the voting link or who votes.
     """
     if body.scripts != scripts_allowed(study):
-        where = "the template" if study._log.row.is_tuning else "HTML outputs"
-        with record_change(study, key, f"Turned scripts in {where} {'on' if body.scripts else 'off'}."):
+        with record_change(study, key, f"Turned scripts in {study._log.pages} {'on' if body.scripts else 'off'}."):
             allow_scripts(study, body.scripts)
     return {"scripts": body.scripts}
 

@@ -3,25 +3,25 @@
 import asyncio
 import json
 import tempfile
-from functools import partial
+from functools import partial, singledispatch
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from ...continuous.tuning.files import parse_duels, write_duels
+from ...continuous.tuning.files import parse_duels
 from ...continuous.tuning.study import TuningStudy
 from ...study.stats.leaderboard import preferences_page
-from ...votes.writers import write_votes
 from ..auth import Admin, Caller, ServiceDep, record_change
 from ..child_process import pack_votes
 from ..downloads import attachment
 from ..http.errors import Refused, error_responses
 from ..http.files import compress
-from ..keys import KeyId
+from ..keys import Key, KeyId
 from ..pages.study import own_glance
 from ..results_tab import describe_verdict, pair_history
+from ..state import Service
 from .schemas import (
     Checked,
     Details,
@@ -105,7 +105,7 @@ def results(request: Request, study: FoundAny, service: ServiceDep) -> Response:
 
     Of a study that tunes parameters: the best setting, how sure it is, and slices of the model.
     """
-    found = own_glance(service, study) if isinstance(study, TuningStudy) else service.glance(study)
+    found = own_glance(study, service)
     content = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     return compress(request, content.encode(), "application/json")
 
@@ -178,10 +178,7 @@ def export(study: FoundAny, format: Literal["csv", "jsonl", "parquet"] = "csv") 
     """Download the answers as votes, in a format that `import` reads."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"votes.{format}"
-        if isinstance(study, TuningStudy):
-            write_duels(study, str(path))
-        else:
-            write_votes(study.votes(), path)
+        study._export(str(path))
         content = path.read_bytes()
     return Response(content, media_type=KINDS[format], headers=attachment(study.name, f"votes.{format}"))
 
@@ -195,18 +192,28 @@ async def import_votes(study: StudyPath, request: Request, service: ServiceDep, 
     """
     content = plain(await request.body())
 
-    found, note = await asyncio.to_thread(service.any_study, study), None
-    if isinstance(found, TuningStudy):
-        duels = await service.background.read(request, key, "the duels", parse_duels, content, found.space)
-        ready = await service.background.upload(partial(found._log.importing, duels))
-    else:
-        votes, note = await service.background.read(request, key, "the votes", pack_votes, content)
-        if not votes.size:
-            raise Refused(400, "the upload holds no votes: send the rows as CSV or JSON lines in the body")
-        ready = await service.background.upload(partial(found._log.importing, votes))
+    found = await asyncio.to_thread(service.any_study, study)
+    past, note = await _read_past(found, request, key, service, content)
+    ready = await service.background.upload(partial(found._log.importing, past))
     with record_change(found, key, "Imported past votes."):
         imported = await service.write(None if service.open_to_all else key, study, lambda found: ready)
         return {"imported": imported, "note": note}
+
+
+@singledispatch
+async def _read_past(study: Any, request: Request, key: Key, service: Service, content: bytes) -> tuple[Any, Any]:
+    """Return the votes of an upload, and a note about them."""
+    votes, note = await service.background.read(request, key, "the votes", pack_votes, content)
+    if not votes.size:
+        raise Refused(400, "the upload holds no votes: send the rows as CSV or JSON lines in the body")
+    return votes, note
+
+
+@_read_past.register
+async def _read_past_duels(
+    study: TuningStudy, request: Request, key: Key, service: Service, content: bytes
+) -> tuple[Any, Any]:
+    return await service.background.read(request, key, "the duels", parse_duels, content, study.space), None
 
 
 @router.get("/api/studies/{study}/stream", response_class=StreamingResponse)

@@ -12,7 +12,7 @@ from ...study.voter_settings import change_voter_settings, voter_settings
 from ..auth import Admin, ServiceDep, record_change
 from ..http.errors import error_responses
 from ..keys import Key
-from ..state import AnyStudy, Service
+from ..state import AnyStudy, Service, check_comparing
 from .schemas import Changes, NewSettings, StudySettings
 from .studies import FoundAny
 
@@ -44,14 +44,14 @@ def set_settings(study: FoundAny, body: NewSettings, key: Admin) -> dict[str, An
     goal = study._log.history().goal
     of_goal = {name: wanted.pop(name) for name in OF_GOAL if name in wanted}
     of_goal = {name: value for name, value in of_goal.items() if value != getattr(goal, name)}
-    if of_goal and not isinstance(study, Study):
+    if of_goal and not study._log.has_verdict:
         raise InvalidInput(f"{min(of_goal)} is for studies that compare arms: a tuning study has no verdict")
     changes = {name: value for name, value in wanted.items() if value != getattr(known, name)}
     if changes:
         with record_change(study, key, " ".join(_words(name, value) for name, value in changes.items())):
             change_voter_settings(study, **changes)
-    if of_goal and isinstance(study, Study):
-        _change_goal(study, key, of_goal)
+    if of_goal:
+        _change_goal(check_comparing(study), key, of_goal)
     return settings(study)
 
 

@@ -4,7 +4,8 @@ The page and its script are those of voters. Questions are drawn at random, and 
 """
 
 import random
-from functools import partial
+from functools import partial, singledispatch
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -82,15 +83,17 @@ def _question(service: Service, key: Key, study: AnyStudy, number: int, more: bo
     progress = _progress(voter_settings(study), number, more)
     if progress["done"] is not None:
         return progress | {"duel": None, "prompt": None, "a": None, "b": None}
-    prompt, a, b = (
-        _draw_outputs(service, key, study, number)
-        if isinstance(study, Study)
-        else _draw_settings(service, study, number)
-    )
+    prompt, a, b = _draw_sides(study, service, key, number)
     return progress | {"duel": number, "prompt": prompt, "a": a, "b": b}
 
 
-def _draw_settings(service: Service, study: TuningStudy, number: int) -> tuple[None, Json, Json]:
+@singledispatch
+def _draw_sides(study: Any, service: Service, key: Key, number: int) -> tuple[str | None, Json, Json]:
+    return _draw_outputs(service, key, study, number)
+
+
+@_draw_sides.register
+def _draw_settings(study: TuningStudy, service: Service, key: Key, number: int) -> tuple[None, Json, Json]:
     """Two settings, which depend on the number alone, as sides of a question."""
     luck = random.Random(f"preview {study._log.row.seed} {number}")
     pair = [study.space.decode(np.array([luck.random() for _ in study.space.names])) for _ in range(2)]

@@ -7,11 +7,13 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
-from typing import Annotated, NamedTuple
+from functools import singledispatch
+from typing import Annotated, Any, NamedTuple, cast
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
+from ...continuous.tuning.study import TuningStudy
 from ...errors import InvalidInput, NotFound
 from ...study.study import Study
 from ..auth import ServiceDep, address_of
@@ -65,17 +67,27 @@ def _find_viewed(service: Service, secret: str) -> Viewed:
 Viewing = Annotated[Viewed, Depends(find_viewed)]
 
 
+TEMPLATES = {"arms": "results.html", "settings": "tuning_results.html"}
+
+
 def public_results(service: Service, study: AnyStudy, key: Key) -> Json:
     """Return the results without single items, names of voters, or what the owner should do. Blocks."""
-    glance = service.glance(study)
-    if not isinstance(study, Study):
-        shared = {name: value for name, value in glance.items() if name not in ("open", "next")}
-        return with_frames(shared, study, lambda which: output_address(service, key, 0, BEST_SIDES.index(which)))
+    return _without_private(study, service.glance(study), service, key)
+
+
+@singledispatch
+def _without_private(study: Any, glance: Json, service: Service, key: Key) -> Json:
     verdict = {name: glance["verdict"][name] for name in ("kind", "winner", "leader", "headline", "facts", "words")}
     following = dict(glance["next"])
     following["words"] = following["words"] if glance["answers"] else "Nobody has voted yet."
     kept = ("seq", "answers", "retired", "arms", "arms_total", "ranked", "ranks", "map")
     return {name: glance[name] for name in kept} | {"verdict": verdict, "next": following}
+
+
+@_without_private.register
+def _settings_without_private(study: TuningStudy, glance: Json, service: Service, key: Key) -> Json:
+    shared = {name: value for name, value in glance.items() if name not in ("open", "next")}
+    return with_frames(shared, study, lambda which: output_address(service, key, 0, BEST_SIDES.index(which)))
 
 
 def _read_results(service: Service, viewing: Viewed) -> Json:
@@ -85,9 +97,9 @@ def _read_results(service: Service, viewing: Viewed) -> Json:
 def _compared_study(service: Service, viewing: Viewed) -> Study:
     """The study of a link, if it compares arms. Errors must not have its name."""
     study = service.any_study(viewing.study)
-    if not isinstance(study, Study):
+    if not study._log.has_verdict:
         raise InvalidInput("these results have no pairs: they are about settings of parameters")
-    return study
+    return cast(Study, study)
 
 
 @pages.get("/results/{results}")
@@ -101,7 +113,7 @@ def results_page(request: Request, results: str, service: ServiceDep) -> Respons
         response: Response = page(request, service, "gone.html", 404, why=why, about="results")
     else:
         study = service.any_study(found.study)
-        template = "results.html" if isinstance(study, Study) else "tuning_results.html"
+        template = TEMPLATES[study._log.row.kind]
         title, glance = found.key.name or study.name, public_results(service, study, found.key)
         response = page(request, service, template, title=title, secret=results, glance=glance, viewer=True)
     response.headers.update(HEADERS)

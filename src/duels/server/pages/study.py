@@ -7,7 +7,8 @@ The pages of one study, a tab each.
 
 import json
 from collections.abc import Callable
-from typing import Annotated
+from functools import singledispatch
+from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Query, Request
@@ -16,6 +17,7 @@ from fastapi.responses import Response
 from ...continuous.spaces import Setting
 from ...continuous.tuning.study import TuningStudy
 from ...errors import InvalidInput
+from ...storage.storage import Kind
 from ...study.answers.item_results import count_missing_outputs
 from ...study.items import scripts_allowed
 from ...study.judging.result import alarm_line, money
@@ -72,7 +74,7 @@ def with_frames(glance: Json, study: TuningStudy, address: Callable[[str], str])
     return glance | {"frames": frames, "scripts": scripts_allowed(study)}
 
 
-def own_glance(service: Service, study: TuningStudy) -> Json:
+def glance_with_frames(service: Service, study: TuningStudy) -> Json:
     """Return the results of a study for people who are signed in. Blocks."""
     glance = service.glance(study)
     return with_frames(glance, study, lambda which: address_of_setting(study.name, glance["best"][which]))
@@ -122,7 +124,7 @@ def show_voters(service: Service, study: AnyStudy, search: str, sort: str, rever
                 "order": ("descending" if (name in LARGEST) != reverse else "ascending") if name == sort else None,
             }
             for name, (title, hint) in HEADERS.items()
-            if name != "agreement" or not study._log.row.is_tuning  # each question has settings of its own
+            if name != "agreement" or study._log.repeats_questions  # else each question has settings of its own
         ],
         "earlier": link(after=after - EACH) if after else None,
         "later": link(after=after + EACH) if after + EACH < len(chosen) else None,
@@ -131,6 +133,8 @@ def show_voters(service: Service, study: AnyStudy, search: str, sort: str, rever
 
 ARMS_PER_PAGE = 200  # rows of the tables of arms
 TABS = {"": "Results", "items": "Items", "voters": "Voters", "share": "Share", "settings": "Settings"}
+LACKING: dict[Kind, set[str]] = {"arms": set(), "settings": {"items"}}  # tabs
+RESULTS: dict[Kind, str] = {"arms": "study.html", "settings": "tuning.html"}
 CHANGES_PER_PAGE = 20
 Number = Query(max_length=9)
 PageNumber = Annotated[str, Query(alias="page", max_length=20)]
@@ -142,13 +146,40 @@ def study_page(request: Request, study: str, service: ServiceDep) -> Response:
     if find_signed_in(request, service) is None:
         return to_signin(request)
     found = service.any_study(study)
-    judges = show_judges(service, found)
-    if isinstance(found, TuningStudy):
-        glance = own_glance(service, found)
-        return tab_page(
-            request, service, found, "", "tuning.html", glance=glance, judges=judges, template=template(found)
-        )
-    return tab_page(request, service, found, "", "study.html", glance=service.glance(found), judges=judges)
+    known: dict[str, Any] = {
+        "glance": own_glance(found, service),
+        "judges": show_judges(service, found),
+    } | known_about_results(found)
+    return tab_page(request, service, found, "", RESULTS[found._log.row.kind], **known)
+
+
+@singledispatch
+def own_glance(study: Any, service: Service) -> Json:
+    """Return the results at a glance, for the owner. Blocks."""
+    return service.glance(study)
+
+
+@own_glance.register
+def _glance_of_settings(study: TuningStudy, service: Service) -> Json:
+    return glance_with_frames(service, study)
+
+
+@singledispatch
+def known_about_results(study: Any) -> dict[str, Any]:
+    """Return what the page of results shows beside the glance. Blocks."""
+    return {}
+
+
+@singledispatch
+def known_about_settings(study: Any) -> dict[str, Any]:
+    """Return what the page of settings shows of what is compared. Blocks."""
+    return {"missing": count_missing_outputs(study)}
+
+
+@known_about_results.register
+@known_about_settings.register
+def _known_about_template(study: TuningStudy) -> dict[str, Any]:
+    return {"template": template(study)}
 
 
 @router.get("/studies/{study}/voters")
@@ -204,9 +235,6 @@ def settings_page(
         return to_signin(request)
     found = service.any_study(study)
     arms = service.describe(found)["arms"]
-    about = (
-        {"template": template(found)} if isinstance(found, TuningStudy) else {"missing": count_missing_outputs(found)}
-    )
     pages, on_page = pages_of(len(arms), at)
     numbered = [{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page]
     return tab_page(
@@ -221,7 +249,7 @@ def settings_page(
         arms=numbered,
         pages=pages,
         was_asked=bool(found._log.history().left),
-        **about,
+        **known_about_settings(found),
     )
 
 
@@ -229,7 +257,7 @@ def tab_page(
     request: Request, service: Service, study: AnyStudy, tab: str, name: str, status: int = 200, **known: object
 ) -> Response:
     """Render one tab of a study, with what all tabs need. Blocks."""
-    tabs = {tab: title for tab, title in TABS.items() if tab != "items"} if isinstance(study, TuningStudy) else TABS
+    tabs = {tab: title for tab, title in TABS.items() if tab not in LACKING[study._log.row.kind]}
     return page(request, service, name, status, study=service.describe(study), tabs=tabs, tab=tab, **known)
 
 

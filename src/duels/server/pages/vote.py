@@ -8,8 +8,8 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
-from typing import Annotated, NamedTuple, TypeVar
+from functools import partial, singledispatch
+from typing import Annotated, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -28,7 +28,6 @@ from ...study.invitations import find_invited_voter
 from ...study.items import Output
 from ...study.link_voting import Ballot, Caps, Invited, Standpoint, VoterProgress, Who
 from ...study.state.live import History
-from ...study.study import Study
 from ...study.voter_settings import VoterSettings, voter_settings_of
 from ..api.links import caps_of, note_crowd
 from ..api.schemas import MoreVotes, Progress, Question, Vote
@@ -332,14 +331,18 @@ def side_out(output: Output | str, src: str, render: Callable[[Output], str]) ->
     return {"kind": output.kind, "html": render(output), "src": None}
 
 
-def sides_of(study: AnyStudy, ballot: Ballot) -> tuple[str | None, list[Output | str]]:
+@singledispatch
+def sides_of(study: Any, ballot: Ballot) -> tuple[str | None, list[Output | str]]:
     """Return the prompt and the two sides of a question: outputs, names of arms, or settings. Blocks.
 
     Raises:
         NotFound: If they were removed.
     """
-    if isinstance(study, Study):
-        return link_voting.outputs_of(study, ballot)
+    return link_voting.outputs_of(study, ballot)
+
+
+@sides_of.register
+def _settings_of(study: TuningStudy, ballot: Ballot) -> tuple[str | None, list[Output | str]]:
     return None, render_settings(study, [ballot.duel.left, ballot.duel.right])
 
 
@@ -357,7 +360,7 @@ async def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress)
     if ballot is None:
         return {**voter.progress_out(progress), "duel": None, "prompt": None, "a": None, "b": None}
     background, study = voter.service.background, await voter.service.get_study(voter.study)
-    if isinstance(study, Study) and ballot.item is None:
+    if ballot.item is None and isinstance(ballot.duel.left, str):  # names, which are there
         prompt, outputs = sides_of(study, ballot)
     else:
         prompt, outputs = await background.vote(sides_of, study, ballot)
@@ -464,12 +467,20 @@ def _output(service: Service, link: Link, ticket: Ticket) -> Response:
     if link.key.kind != "results":
         _, outputs = sides_of(study, link_voting.ballot_of(study, ticket.duel))
         return output_response(outputs[ticket.side], link.scripts)
-    if isinstance(study, Study):
-        raise NotFound("this link shows results only")
-    (shown,) = render_settings(study, [getattr(study.best, BEST_SIDES[ticket.side])])
-    response = output_response(shown, link.scripts)
+    response = output_response(_side_of_results(study, ticket.side), link.scripts)
     response.headers["Cache-Control"] = "no-store"  # the best setting may be another one after the next vote
     return response
+
+
+@singledispatch
+def _side_of_results(study: Any, side: int) -> Output | str:
+    raise NotFound("this link shows results only")
+
+
+@_side_of_results.register
+def _best_side(study: TuningStudy, side: int) -> Output | str:
+    (shown,) = render_settings(study, [getattr(study.best, BEST_SIDES[side])])
+    return shown
 
 
 def output_response(chosen: Output | str, scripts: bool) -> Response:

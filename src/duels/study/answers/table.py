@@ -64,7 +64,7 @@ class AnswerTable(NamedTuple):
     skips: np.ndarray  # (voters,) int64: how many questions each voter skipped
     withdrawn: np.ndarray  # (voters,) int64: how many answers of each voter were withdrawn, see `Study.withdraw`
     seconds: SecondAnswers
-    is_tuning: bool = False  # whether the arms of each duel are two settings of its own
+    repeats_questions: bool = True  # whether several people are asked the same
 
 
 class Counted(NamedTuple):
@@ -139,7 +139,7 @@ class AnswerLog:
         if len(self._item) < len(known.left):
             self._clear()
             raise StorageError(f"study {study.name!r} was deleted")
-        return self._table(known)._replace(is_tuning=study._log.row.is_tuning)
+        return self._table(known)._replace(repeats_questions=study._log.repeats_questions)
 
     def _somebody_was_forgotten(self, study: "EventStudy", last: int) -> bool:
         """Whether a name that was read before has been erased since."""
@@ -150,13 +150,14 @@ class AnswerLog:
 
     def _take(self, study: "EventStudy", page: Sequence[Row]) -> None:
         item, voter, times = self._item, self._voter, self._time
+        repeats = study._log.repeats_questions
         for seq, kind, duel, answer, name, time, note in page:
             if kind == "import":
                 self._take_import(study._log.read_imported(seq, note), time)
                 continue
             if kind == "ask":
-                past = study._log.row.is_tuning and json.loads(note).get("imported", False)
-                item.append(len(item) if study._log.row.is_tuning else _item_in(note) if note else NO_ITEM)
+                past = not repeats and json.loads(note).get("imported", False)
+                item.append(len(item) if not repeats else _item_in(note) if note else NO_ITEM)
                 voter.append(NOBODY)
                 times.append(time)
                 self._imported.append(past)

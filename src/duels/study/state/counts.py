@@ -112,15 +112,15 @@ class Record:
         self.imported = 0  # rows of votes
         self.imports: list[tuple[int, int]] = []  # their first duels, and those after their last ones
         # Whether who was asked and who answered is part of the state; else the log is read.
-        self.knows_people = not row.is_tuning
-        self.items = None if row.is_tuning else AskedItems(row.seed, self.goal.about)
+        self.knows_people = compares_arms = row.kind == "arms"
+        self.items = AskedItems(row.seed, self.goal.about) if compares_arms else None
         self.contradictions = 0  # questions that a judge answered in another way when it was asked again
         self.people = People()
         self.voters: dict[str, LinkVoter] = {}  # some that `voters` has in the database, by their digests
         self.skips = np.zeros((0, 0), np.int32)  # questions that were skipped, and not asked again …
         self.lates = np.zeros((0, 0), np.int32)  # … or answered after their lease
         self.asked_again: set[int] = set()  # duels whose question another duel asks or has answered
-        self.notes: list[str] | None = [] if row.is_tuning else None  # of each duel, what was asked: its settings
+        self.notes: list[str] | None = None if compares_arms else []  # of each duel, what was asked: its settings
         self._theirs: dict[int, array[int]] | None = None  # by person, see `duels_of`
         self._places: dict[int, int] | None = None  # see `places` …
         self._arms: np.ndarray | None = None  # … `arms` …

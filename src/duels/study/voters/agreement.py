@@ -22,8 +22,8 @@ from ...errors import InvalidInput, UnknownName, format_count
 from ...votes.columns import QUESTIONS, TURN
 from ...votes.readers import Reading, VoteSource, read_votes
 from ...votes.votes import Votes
+from ..base import EventLog
 from ..duels import LogEntry
-from ..event_study import EventStudy
 from .voter_tests import LEVEL, Compared, Favorites, compare, find_favorites, holm, is_at_random, side_p_values
 
 UNDECIDED = ("tie", "both_bad")
@@ -530,7 +530,8 @@ def measure_agreement(
         >>> print(measure_agreement(votes).pairs[0])
         ann and bob agree on 100% of 1 question (50% by chance, κ = 1.00; few questions, so a rough figure)
     """
-    if isinstance(votes, EventStudy) and not votes._log.repeats_questions:
+    log: EventLog | None = getattr(votes, "_log", None)
+    if log is not None and not log.repeats_questions:
         raise InvalidInput(
             f"{votes!r} asks each question once, so that voters cannot be compared: expected other votes"
         )

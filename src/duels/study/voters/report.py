@@ -73,7 +73,7 @@ def voters_of(table: AnswerTable) -> Voters:
     counts = shared.only(shared.choice < NEITHER).of_several().table()
     compared, share, expected, at_random = _agreement(shared, once.per_voter() > 0)
     asked = once if has_items else every
-    favorites = favorites_of(asked.only(np.full(len(asked.voter), not table.is_tuning)))
+    favorites = favorites_of(asked.only(np.full(len(asked.voter), table.repeats_questions)))
     sided = named & table.coin & (table.answer < TIE)
     chooser, side = table.voter[sided], table.answer[sided]
     lefts, rights = (np.bincount(chooser[side == one], minlength=count) for one in (LEFT, RIGHT))
