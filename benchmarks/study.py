@@ -22,7 +22,7 @@ import duels
 from duels.storage.storage import Storage
 from duels.study import base as live
 from duels.study.state.counts import next_event
-from duels.study.state.live import History
+from duels.study.state.live import LiveState
 
 ARMS = [f"model-{k}" for k in range(64)]
 SECONDS = 3.0
@@ -84,7 +84,7 @@ def against_optuna(folder, study, rounds=10):
 
 def grow(study, upto, arms=64, voters=0, items=0):
     """Append asks and tells until there are so many duels, past the policy; perhaps by many voters about many items."""
-    store, history = study._log.storage, History(study._log.row)
+    store, history = study._log.storage, LiveState(study._log.row)
     history.apply(store.read_events(store.connection(), study._log.id, 0))
     rows = []
     for k in range(len(history.left), upto):
@@ -136,7 +136,7 @@ def verdicts(arms=200, answers=100_000):
     rng = np.random.default_rng(0)
     strength = rng.normal(0, 0.7, arms)
     row = duels.create_study([f"model-{k}" for k in range(arms)], "many", "sqlite://").row
-    history = History(row)
+    history = LiveState(row)
     history._add([f"model-{k}" for k in range(arms)])
     history.started_with = arms
     first = np.where(rng.random(answers) < 0.3, strength.argmax(), rng.integers(arms, size=answers))

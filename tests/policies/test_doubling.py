@@ -17,7 +17,7 @@ import duels
 from duels.engine import loop
 from duels.errors import InvalidInput, UnknownName
 from duels.policies import savage
-from duels.study.state.policy_state import Player
+from duels.study.state.policy_state import PolicyState
 
 doubling = importlib.import_module("duels.policies.doubling")
 INNER = ("savage", "btm", "interleaved_filter")
@@ -192,7 +192,7 @@ def test_live_play_goes_through_the_same_states(compiled):
     chosen = duels.policies.load_policy(doubling, policy="btm", gamma=0.3)
     coin, luck = loop.streams(5, 0)
     state, answers = chosen.start(3), []
-    player, restored = Player(chosen, 3, None, 5), Player(chosen, 3, None, 6)
+    player, restored = PolicyState(chosen, 3, None, 5), PolicyState(chosen, 3, None, 6)
     for t in range(1, 400):
         i, j = map(int, chosen.module.select(state, chosen.params, t, coin))
         won = duel(STAR, i, j, luck)

@@ -24,7 +24,7 @@ from duels.storage.batches import note_of, pack, unpack, unpack_voters
 from duels.study.answers.table import AnswerLog
 from duels.study.create import create_study, list_studies, load_study
 from duels.study.state.counts import next_event
-from duels.study.state.live import History
+from duels.study.state.live import LiveState
 from duels.votes.readers import read_votes
 
 ARMS = ["a", "b", "c", "d"]
@@ -99,7 +99,7 @@ def test_a_batch_counts_as_its_votes_one_by_one(url):
     duel = study.ask()
     study.import_votes(rows)
     study.tell(duel, "left")
-    single = History(study._log.row)
+    single = LiveState(study._log.row)
     single.apply(study._log.storage.read_events(study._log.storage.connection(), study._log.id, 0, 2))
     for row in rows:
         arms = {"left_arm": ARMS.index(row["left"]), "right_arm": ARMS.index(row["right"])}

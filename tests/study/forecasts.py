@@ -17,7 +17,7 @@ from duels.policies import load_policy
 from duels.storage.storage import StudyRow
 from duels.study.plan import until_verdict, until_verdict_on_items
 from duels.study.state.counts import next_event
-from duels.study.state.live import History
+from duels.study.state.live import LiveState
 from duels.study.state.look import find_asked_arms
 from duels.study.stats import forecast as module
 from duels.study.stats import verdict as verdicts
@@ -152,7 +152,7 @@ class LiveStudy:
         chosen = load_policy("verdict").with_goal(0.95, 0.0)
         goal = new_goal(0.95, ties=chosen.live_ties)
         row = StudyRow(0, "study", 0.0, str(chosen), MOST, seed, 600.0, {"goal": goal._asdict()})
-        self.history, self.answers = History(row, chosen), 0
+        self.history, self.answers = LiveState(row, chosen), 0
         self._strengths, self._luck = list(strengths), np.random.default_rng([seed, 1])
         self._people, self._strangers = people, strangers
         names = [f"arm {arm}" for arm in range(len(strengths))]

@@ -9,7 +9,7 @@ import pytest
 from duels.errors import Conflict, NothingToAsk
 from duels.study.create import create_study, load_study
 from duels.study.items import add_items, clear_items, remove_item, replace_item
-from duels.study.state.item_schedule import AskedItems, ItemSet, draw_item, item_set_of
+from duels.study.state.item_schedule import ItemSchedule, ItemSet, draw_item, item_set_of
 from duels.votes.items import Item, Output
 
 ARMS = ["a", "b", "c"]
@@ -198,7 +198,7 @@ def test_item_sets_survive_json():
 
 
 def test_orders_of_new_items_come_after_those_before():
-    asked = AskedItems(5, "new-items")
+    asked = ItemSchedule(5, "new-items")
     asked.fix(ItemSet((1, 2, 3), frozenset({0, 1})))
     before = asked._order((0, 1))
     asked.fix(ItemSet((1, 2, 3, 4, 5), frozenset({0, 1})))

@@ -12,7 +12,7 @@ import duels
 from duels.storage.storage import StudyRow
 from duels.study.create import create_study
 from duels.study.state.counts import next_event
-from duels.study.state.live import History
+from duels.study.state.live import LiveState
 from duels.study.stats.goal import new_goal
 from duels.study.stats.simulated_looks import NOT_YET, find_verdict, new_looks, take
 
@@ -25,7 +25,7 @@ def begun(matrix, policy, seed, horizon=None):
     """The history of a study that has just been created, without a database."""
     chosen = duels.policies.load_policy(policy)
     goal = new_goal(ties=chosen.live_ties)._asdict()
-    history = History(StudyRow(1, "study", 0.0, policy, horizon, seed, 600.0, {"goal": goal}), chosen)
+    history = LiveState(StudyRow(1, "study", 0.0, policy, horizon, seed, 600.0, {"goal": goal}), chosen)
     history.apply([next_event(history, "create", 0.0, note=json.dumps({"arms": matrix.names}))])
     history.player().compile()
     return history
@@ -54,7 +54,7 @@ def opinion(matrix, left, right, luck, mistakes=0.0):
 class Crowd(NamedTuple):
     """A study that was answered."""
 
-    history: History
+    history: LiveState
     regret: np.ndarray  # after each answer
     verdict: int  # of the last look: an arm or NOT_YET
 
@@ -150,7 +150,7 @@ def test_people_who_answer_a_hundred_at_once_reach_the_right_verdict():
         studies = [crowd(BT, "verdict", seed, 20_000, at_once, people=True) for seed in range(1, 6)]
         assert [study.verdict for study in studies] == [BT.condorcet_winner] * 5
         for study in studies:
-            shown = zip(study._log.history.left, study._log.history.right)
+            shown = zip(study.history.left, study.history.right)
             assert all(left != right for left, right in shown)
         duels_needed[at_once] = np.median([len(study.regret) for study in studies])
     assert duels_needed[10] < 1.5 * duels_needed[1]

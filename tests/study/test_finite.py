@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from duels.errors import InvalidInput
-from duels.study.state.item_schedule import AskedItems, order_of
+from duels.study.state.item_schedule import ItemSchedule, order_of
 from duels.study.stats.certainty import CertaintyState, CertaintyTest
 from duels.study.stats.evidence import closeness_on_items, evidence_on_items, shortfall_on_items
 from duels.study.stats.tally import as_tally
@@ -520,7 +520,7 @@ def test_simulated_studies_rarely_err(truth):
 
 
 def test_what_is_closed_stays_closed_when_answers_are_taken_back():
-    items = AskedItems(1, "these-answers")
+    items = ItemSchedule(1, "these-answers")
     for number, item in enumerate(order_of(1, 0, 1, (1, 2, 3))):
         assert items.ask(0, 1, {"item": item} | ({} if number else {"items": [[1, 3]], "ready": [0, 1]})) is None
     items.close(0, 0, 1)

@@ -11,7 +11,7 @@ from duels.storage.storage import StudyRow
 from duels.study.items import add_items
 from duels.study.state.counts import next_event
 from duels.study.state.item_schedule import ItemSet
-from duels.study.state.live import History
+from duels.study.state.live import LiveState
 from duels.study.stats.goal import new_goal
 
 LEASE = 60.0
@@ -155,7 +155,7 @@ def test_a_count_of_answers_leaves_nobody_out():
 def answered(policy, items, given):
     """A history of 60 answers of three people about random pairs; ada always answers the same."""
     settings = {"goal": new_goal(ties="halves")._asdict()}
-    history = History(StudyRow(1, "study", 0.0, policy, None, 7, 600.0, settings), duels.policies.load_policy(policy))
+    history = LiveState(StudyRow(1, "study", 0.0, policy, None, 7, 600.0, settings), duels.policies.load_policy(policy))
     history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": [*"abcd"]})))
     if items:
         history.items.fix(ItemSet(tuple(range(1, items + 1)), frozenset(range(4))))
@@ -205,7 +205,7 @@ def test_a_time_to_come_is_not_within_the_lease(now):
     assert again.item.number == 1
     assert study._log.history().list_leased(right) == [1]
     for late in (right + 0.5 * LEASE, right + 10 * LEASE):
-        known = History(study._log.row)
+        known = LiveState(study._log.row)
         known.apply(study._log.storage.read_events(study._log.storage.connection(), study._log.id, 0))
         assert study._log.history().list_leased(late) == known.list_leased(late)
     ahead = right + 8 * 366 * 24 * 3600 - LEASE / 2
@@ -231,7 +231,7 @@ def test_the_duels_of_a_person_are_known_whatever_happens():
             study.import_votes([("a", "b", "left")])
         if turn == 80 and "v0" in history.people._numbers:
             study.forget("v0")
-        restored = History(study._log.row)
+        restored = LiveState(study._log.row)
         if turn % 20 == 0:
             restored.restore(study._log.history().snapshot()())
             study._log.history()._theirs = None

@@ -12,7 +12,7 @@ import duels
 from duels.storage.storage import StudyRow
 from duels.study.items import add_items
 from duels.study.state.counts import next_event
-from duels.study.state.live import History
+from duels.study.state.live import LiveState
 from duels.study.stats.certainty import CertaintyTest
 from duels.study.stats.goal import new_goal
 from duels.study.stats.moments import Answered, Moments
@@ -170,7 +170,7 @@ def test_it_is_the_last_certain_arm_of_all_prefixes(seed, about, now):
                 assert found.winner == (None if expected is None else tally.names[expected])
                 assert (found.kind == "winner") == (expected is not None)
     assert seed % 3 == 0 or named != {None}  # arms that came later need much evidence
-    fresh = History(study._log.row)  # all at once, as after a restart
+    fresh = LiveState(study._log.row)  # all at once, as after a restart
     fresh.restore(study._log.history().snapshot()())
     look = fresh.look(now[0])
     assert look.moments.look(look.answered) == literal.last_certain(fresh.tally, now[0])
@@ -242,7 +242,7 @@ def _after(rows, begin):
 def played(arms, answers, voters=0):
     """A study of many arms in which a stronger arm has a smaller number, with the time of each of the last looks."""
     goal = new_goal(ties="halves")._asdict()
-    history = History(
+    history = LiveState(
         StudyRow(1, "many", 0.0, "random", None, 7, 3600.0, {"goal": goal}), duels.policies.load_policy("random")
     )
     history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": [f"arm {k}" for k in range(arms)]})))

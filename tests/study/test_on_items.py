@@ -16,7 +16,7 @@ from duels.study.create import create_study, load_study
 from duels.study.items import add_items, clear_items, count_items, remove_item
 from duels.study.state import item_schedule
 from duels.study.state.counts import next_event
-from duels.study.state.live import History
+from duels.study.state.live import LiveState
 from duels.study.state.next_question import SHARED_AFTER
 from duels.study.stats.goal import new_goal
 from duels.study.stats.verdict import headline
@@ -408,7 +408,7 @@ def test_snapshots_keep_what_was_asked(url, now):
     tell(study, ask(study), "skip")
     for _ in range(18):
         history = study._log.history()
-        restored = History(study._log.row)
+        restored = LiveState(study._log.row)
         restored.restore(history.snapshot()())
         restored.name_people({"Voter 1": len(history.left) - 1} if history.left else {})
         assert (restored.tally.wins == history.tally.wins).all()
@@ -464,7 +464,7 @@ def test_on_new_items_no_pair_is_settled_because_few_items_are_left():
     """Of 12 items, eight wins in a row settle a pair on these answers; on new items, the next 100 may differ."""
     for about, settled in (("these-answers", True), ("new-items", False)):
         settings = {"goal": new_goal(ties="halves", about=about)._asdict()}
-        history = History(
+        history = LiveState(
             StudyRow(1, "study", 0.0, "random", None, 7, 600.0, settings), duels.policies.load_policy("random")
         )
         history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": ["a", "b"]})))

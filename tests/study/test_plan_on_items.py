@@ -16,7 +16,7 @@ from duels.storage.storage import StudyRow
 from duels.study.plan import answers_on_items, estimate_votes, is_true, until_verdict_on_items
 from duels.study.state.counts import next_event
 from duels.study.state.item_schedule import ItemSet
-from duels.study.state.live import History
+from duels.study.state.live import LiveState
 from duels.study.stats import evidence as arrays
 from duels.study.stats.goal import new_goal
 from duels.study.stats.simulated_looks import (
@@ -190,7 +190,7 @@ def test_looks_are_those_of_a_live_study(ties, margin):
 def new_history(items, number, margin=0.0, policy="verdict"):
     chosen = duels.policies.load_policy(policy).with_goal(0.95, margin)
     goal = new_goal(0.95, margin, "stop", "these-answers", ties=chosen.live_ties)
-    history = History(StudyRow(0, "s", 0.0, str(chosen), None, number, 600.0, {"goal": goal._asdict()}), chosen)
+    history = LiveState(StudyRow(0, "s", 0.0, str(chosen), None, number, 600.0, {"goal": goal._asdict()}), chosen)
     history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": ["0", "1", "2"]})))
     history.player()
     history.items.fix(ItemSet(tuple(range(1, items + 1)), frozenset(range(3))))

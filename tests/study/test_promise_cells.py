@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 import duels
-from duels.study.state.item_schedule import AskedItems, ItemSet, draw_item
+from duels.study.state.item_schedule import ItemSchedule, ItemSet, draw_item
 from duels.study.stats.about import (
     A_PERSON,
     COMPARISONS,
@@ -204,7 +204,7 @@ def test_people_get_the_items_that_asked_items_gives_them(promise):
     """
     items, people, passed = tuple(range(1, 9)), 4, 0
     for seed in range(5):
-        rng, asked = np.random.default_rng(seed), AskedItems(seed, THESE_ITEMS)
+        rng, asked = np.random.default_rng(seed), ItemSchedule(seed, THESE_ITEMS)
         asked.fix(ItemSet(items, frozenset({0, 1})))
         crowd, luck = promise.new_crowd(2, len(items), people), Sequence(seed, (0, 1), items)
         crowd.taste[:] = rng.random(crowd.taste.shape)

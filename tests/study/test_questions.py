@@ -10,7 +10,7 @@ from duels.policies import verdict
 from duels.storage.storage import StudyRow
 from duels.study.state import next_question, policy_state
 from duels.study.state.counts import next_event
-from duels.study.state.live import History
+from duels.study.state.live import LiveState
 from duels.study.stats.certainty import certainly_beats
 from duels.study.stats.goal import new_goal
 
@@ -33,7 +33,7 @@ class Luck:
 def begun(policy, arms, **goal):
     """The history of a study that has just been created."""
     settings = {"goal": new_goal(ties="halves", **goal)._asdict()}
-    history = History(StudyRow(1, "study", 0.0, policy, None, 7, 600.0, settings), duels.policies.load_policy(policy))
+    history = LiveState(StudyRow(1, "study", 0.0, policy, None, 7, 600.0, settings), duels.policies.load_policy(policy))
     history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": arms})))
     return history
 
@@ -128,7 +128,7 @@ def both(monkeypatch, history, i, j, done, losses, called, doubt, tie, draw):
     luck = Luck(*([doubt] if i != j or losses[i] > 0 else []), draw)
     with monkeypatch.context() as patch:
         patch.setattr(verdict, "choose", lambda m, rng: int(tie * m))
-        patch.setattr(next_question.Questions, "_chances", lambda self: [doubt, tie, tie, draw])
+        patch.setattr(next_question.NextQuestion, "_chances", lambda self: [doubt, tie, tie, draw])
         patch.setattr(np.random, "default_rng", lambda seed: Luck())
         for name in STEPS:
             patch.setattr(verdict, name, noting(getattr(verdict, name), called))
@@ -221,7 +221,7 @@ def test_ranks_by_their_definition(monkeypatch, changed):
         winner = int(rng.choice(list(history.places)))
         i, j = (int(place) for place in rng.integers(len(history.places), size=2))
         chance = float(rng.choice([0.05, 0.3, 0.7]))
-        monkeypatch.setattr(next_question.Questions, "_chances", lambda self, chance=chance: [chance])
+        monkeypatch.setattr(next_question.NextQuestion, "_chances", lambda self, chance=chance: [chance])
         found = history._questions._ranks(i, j, winner)
         assert found == literal_ranks(history, i, j, winner, chance)
         seen.add(found == (i, j))
@@ -236,7 +236,7 @@ def test_ranks_where_all_below_the_winner_lost(monkeypatch):
         history.wins[i, j] = 30
     seen = set()
     for chance in np.linspace(0.2, 0.9, 60):
-        monkeypatch.setattr(next_question.Questions, "_chances", lambda self, chance=chance: [chance])
+        monkeypatch.setattr(next_question.NextQuestion, "_chances", lambda self, chance=chance: [chance])
         found = history._questions._ranks(1, 1, 0)
         assert found == literal_ranks(history, 1, 1, 0, chance)
         seen.add(found)
@@ -260,7 +260,7 @@ def test_answers_reach_what_is_settled_and_ranked():
 def test_one_answer_is_entered_like_many(ties):
     """All that an answer can be: either side first, self-duels, ties, retired arms."""
     settings = {"goal": new_goal(ties=ties)._asdict()}
-    history = History(
+    history = LiveState(
         StudyRow(1, "study", 0.0, "random", None, 7, 600.0, settings), duels.policies.load_policy("random")
     )
     history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": ["a", "b", "c"]})))

@@ -19,7 +19,7 @@ from duels.study import base as live
 from duels.study.create import create_study, delete_study, list_studies, load_study
 from duels.study.items import add_items
 from duels.study.state.counts import COLUMNS
-from duels.study.state.live import History
+from duels.study.state.live import LiveState
 from duels.study.stats.leaderboard import format_share
 from duels.study.study import Study
 
@@ -739,11 +739,11 @@ def test_compiled_and_interpreted_studies_agree(url, tmp_path, monkeypatch):
 )
 def test_a_compiled_player_goes_through_the_interpreted_one_s_states(policy):
     """With eliminations, and with arrays that a policy makes in any order."""
-    from duels.study.state.policy_state import Player
+    from duels.study.state.policy_state import PolicyState
 
     matrix, none = duels.load_problem("linear:arms=4"), np.zeros(0, np.int64)
     for seed in range(1, 7):
-        plain, fast = (Player(duels.policies.load_policy(policy), 4, 300, seed) for _ in range(2))
+        plain, fast = (PolicyState(duels.policies.load_policy(policy), 4, 300, seed) for _ in range(2))
         fast.compile()
         luck = np.random.default_rng(seed)
         for _ in range(300):
@@ -768,14 +768,14 @@ def test_names_of_any_language_are_kept(url):
 def test_a_question_that_fails_midway_leaves_no_trace(url, monkeypatch):
     study = create_study(list("abc"), "study", url)
     answer_all(study, 3)
-    question = History.question
+    question = LiveState.question
 
     def failing(self, *given):
         if len(self.left) == 6:
             raise InvalidInput("enough")
         return question(self, *given)
 
-    monkeypatch.setattr(History, "question", failing)
+    monkeypatch.setattr(LiveState, "question", failing)
     with pytest.raises(InvalidInput, match="enough"):
         study.ask(10)
     monkeypatch.undo()
@@ -852,7 +852,7 @@ def test_questions_are_those_of_a_fresh_look_whatever_the_clock_does(url, now, s
     rows = storage.read_events(storage.connection(), hosts[0]._log.id, 0)
     for k, row in enumerate(rows):
         if row[1] == "ask":
-            fresh = History(hosts[0]._log.row, duels.policies.load_policy("verdict"))
+            fresh = LiveState(hosts[0]._log.row, duels.policies.load_policy("verdict"))
             fresh.apply(rows[:k])
             assert fresh.question(row[9], not row[10]) == row[4:7]
     assert hosts[1].check() == len(rows)
@@ -870,7 +870,7 @@ def test_rivals_asked_for_at_once_are_those_of_a_fresh_look(url, now, tmp_path):
     starts = [k for k, row in enumerate(rows) if row[1] == "ask"]
     rivals = []
     for k in starts:
-        fresh = History(study._log.row)
+        fresh = LiveState(study._log.row)
         fresh.apply(rows[:k], lambda seq: read_stored(connection, study._log.id, seq)[0])
         assert fresh.question(rows[k][9], False) == rows[k][4:7]
         rivals.append(max(rows[k][4:6]))

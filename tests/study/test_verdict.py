@@ -12,7 +12,7 @@ from tallies import assert_adds_up, empty, refused, table, tallies, verdict_of
 
 import duels
 from duels.policies.evidence import BETS, evidence
-from duels.study.state.live import History
+from duels.study.state.live import LiveState
 from duels.study.stats.certainty import CertaintyTest, certainly_beats
 from duels.study.stats.exhausted import Exhausted
 from duels.study.stats.leaderboard import leaderboard, preferences
@@ -506,7 +506,7 @@ def test_people_who_are_known_by_name_share_one_promise():
     found = study.verdict()
     assert (found.strength, found.risk) == ("these people", 0.05)
     assert "95 % confidence, valid at any time." in str(found)
-    fresh = History(study._log.row)
+    fresh = LiveState(study._log.row)
     fresh.restore(study._log.history().snapshot()())
     assert fresh.tally.first == "a person"
 

@@ -15,8 +15,8 @@ from duels.storage.storage import NotReady
 from duels.study import base
 from duels.study.answering import write_answer
 from duels.study.create import create_study, load_study
-from duels.study.state.live import FEW, History
-from duels.study.state.policy_state import Player
+from duels.study.state.live import FEW, LiveState
+from duels.study.state.policy_state import PolicyState
 
 SOON = 20  # seconds; what waits for the slow study would wait for ever
 
@@ -70,16 +70,16 @@ def test_compiling_keeps_nobody_waiting(url, threads, monkeypatch):
     monkeypatch.setattr("duels.study.state.policy_state.INTERPRETED", {True: -1.0, False: -1.0})
     study, other = create_study(list("abc"), "study", url), create_study(list("abc"), "other", url)
     other.ask()  # compiled from here on
-    slow = Slow(Player.compile)
-    monkeypatch.setattr(Player, "compile", lambda self: slow(self))
+    slow = Slow(PolicyState.compile)
+    monkeypatch.setattr(PolicyState, "compile", lambda self: slow(self))
     assert slowly(threads, slow, study.ask, other).id == 0
     assert study._log.history().player().compiled
 
 
 def test_taking_in_many_answers_keeps_nobody_waiting(url, threads, monkeypatch):
     study, other = create_study(list("abc"), "study", url), create_study(list("abc"), "other", url)
-    slow = Slow(Player.catch_up)
-    monkeypatch.setattr(Player, "catch_up", lambda self, *given: slow(self, *given))
+    slow = Slow(PolicyState.catch_up)
+    monkeypatch.setattr(PolicyState, "catch_up", lambda self, *given: slow(self, *given))
     study.import_votes(past(FEW + 2))
     assert slowly(threads, slow, study.ask, other).id == FEW + 2
     monkeypatch.undo()
@@ -91,8 +91,8 @@ def test_a_snapshot_is_read_while_others_go_on(url, threads, monkeypatch):
     create_study(list("abc"), "study", url).import_votes(past(10))
     create_study(list("abc"), "other", url)
     registry._storages.pop(url).close()
-    slow = Slow(History.restore)
-    monkeypatch.setattr(History, "restore", lambda self, content: slow(self, content))
+    slow = Slow(LiveState.restore)
+    monkeypatch.setattr(LiveState, "restore", lambda self, content: slow(self, content))
     study, other = load_study("study", url), load_study("other", url)
     assert slowly(threads, slow, study.ask, other).id == 10
 
@@ -154,7 +154,7 @@ def test_what_happens_while_the_policy_takes_in_answers_is_not_lost(url, meanwhi
     history.take_back(work, True)
     asked = study.ask()
     assert study.check()
-    fresh = History(study._log.row, load_policy("dts"))
+    fresh = LiveState(study._log.row, load_policy("dts"))
     rows = study._log.storage.read_events(study._log.storage.connection(), study._log.id, 0)[:-1]
     from duels.storage.batches import read_stored
 
@@ -257,7 +257,7 @@ def test_a_snapshot_of_a_database_that_was_replaced_meanwhile_is_not_used(url, m
     monkeypatch.setattr(base, "SNAPSHOT_EVERY", 2)
     create_study(list("abc"), "study", url).import_votes(past(10))
     registry._storages.pop(url).close()
-    study, restore, seen = load_study("study", url), History.restore, []
+    study, restore, seen = load_study("study", url), LiveState.restore, []
 
     def replaced(self, content):
         restore(self, content)
@@ -265,7 +265,7 @@ def test_a_snapshot_of_a_database_that_was_replaced_meanwhile_is_not_used(url, m
         if len(seen) == 1:
             study._log.storage.generation += 1
 
-    monkeypatch.setattr(History, "restore", replaced)
+    monkeypatch.setattr(LiveState, "restore", replaced)
     assert study.tally().wins.sum() == 10
     assert len(seen) == 2
     assert study._log.history() is seen[1]
@@ -274,7 +274,7 @@ def test_a_snapshot_of_a_database_that_was_replaced_meanwhile_is_not_used(url, m
 def test_a_snapshot_is_kept_only_of_events_that_are_there(url, monkeypatch):
     study = create_study(list("abc"), "study", url)
     study.tell(study.ask(), "left")
-    snapshot = History.snapshot
+    snapshot = LiveState.snapshot
 
     def cut_off_meanwhile(self):
         written = snapshot(self)
@@ -282,7 +282,7 @@ def test_a_snapshot_is_kept_only_of_events_that_are_there(url, monkeypatch):
             connection.exec_driver_sql("DELETE FROM events WHERE seq = 3")
         return written
 
-    monkeypatch.setattr(History, "snapshot", cut_off_meanwhile)
+    monkeypatch.setattr(LiveState, "snapshot", cut_off_meanwhile)
     study._log._save()
     with study._log.storage.engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM snapshots").scalar() == 0
@@ -314,6 +314,6 @@ def test_where_numba_is_turned_off_nothing_waits_for_it(monkeypatch, switch, com
     monkeypatch.setattr(child_process.POLICIES, "run", lambda *task: tasks.append(task))
     child_process.compile_policy(load_policy("rucb"))
     assert tasks == ([(child_process.fill_cache, "rucb")] if compiles else [])
-    player = Player(load_policy("rucb"), 300, None, 0)
+    player = PolicyState(load_policy("rucb"), 300, None, 0)
     assert player.wants_compiling(at_once=True) == compiles
     assert player.look_ahead(np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -23,7 +23,7 @@ from ..errors import DuelsError, InvalidInput
 from ..policies import Policy, load_policy
 from ..storage.batches import pack
 from ..study.answers.past_votes import PastVotes
-from ..study.state.policy_state import Player, is_built_in
+from ..study.state.policy_state import PolicyState, is_built_in
 from ..study.stats.paths import find_paths_in
 from ..votes.names import name_imported
 from ..votes.parse_columns import MAGIC, scan
@@ -250,7 +250,7 @@ def _check_rows(content: bytes) -> None:
 def fill_cache(name: str) -> None:
     """Compile a policy, which leaves it in numba's cache on disk."""
     policy = load_policy(name)
-    Player(policy, 3, HORIZON if policy.needs_horizon else None, 0).compile()
+    PolicyState(policy, 3, HORIZON if policy.needs_horizon else None, 0).compile()
 
 
 def _main() -> None:

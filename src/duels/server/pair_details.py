@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from ..study import base
 from ..study.answers.table import AnswerLog, AnswerTable, Counted, copy_counted
 from ..study.duels import iso_time
-from ..study.state.live import History
+from ..study.state.live import LiveState
 from ..study.stats.leaderboard import pair_rows
 from ..study.stats.tally import Tally, count_met
 from ..study.study import Study
@@ -64,7 +64,7 @@ def list_details(study: Study, known: AnswerLog | None = None) -> Json:
     }
 
 
-def _copy_moment(connection: sa.Connection, history: History) -> _Moment:
+def _copy_moment(connection: sa.Connection, history: LiveState) -> _Moment:
     waiting = set(history.list_leased(base.clock()))
     questions = [
         {

@@ -23,8 +23,8 @@ from ..study import base
 from ..study.base import EventLog
 from ..study.duels import iso_time
 from ..study.event_study import EventStudy
-from ..study.state.counts import LEFT, RIGHT, Record
-from ..study.state.live import History
+from ..study.state.counts import LEFT, RIGHT, StudyCounts
+from ..study.state.live import LiveState
 from ..study.state.look import Pace, measure_pace
 from ..study.stats.about import COMPARISONS, THESE_PEOPLE, describe_about
 from ..study.stats.certainty import certainly_beats
@@ -90,7 +90,7 @@ def _were(names: list[str]) -> str:
     return "was" if len(names) == 1 else "were"
 
 
-def basis_of(record: Record) -> Basis:
+def basis_of(record: StudyCounts) -> Basis:
     """Return what a study's verdict rests on now."""
     spans = [] if record.items is None else record.items.spans
     return Basis(
@@ -325,7 +325,7 @@ def _map(tally: Tally, best: list[int], sure: Bools) -> Json:
     return {"arms": [tally.names[arm] for arm in best], "cells": cells}
 
 
-def _list_waiting(history: History) -> list[str]:
+def _list_waiting(history: LiveState) -> list[str]:
     """The active arms that nobody is asked about, since they lack outputs for some items."""
     items = history.items
     if items is None or not items.size:

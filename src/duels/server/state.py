@@ -32,7 +32,7 @@ from ..study.duels import iso_time
 from ..study.event_study import EventStudy
 from ..study.judging.ledger import Judges, Ledger, activity_of, follow
 from ..study.link_voting import end_in
-from ..study.state.counts import Record
+from ..study.state.counts import StudyCounts
 from ..study.state.look import measure_pace
 from ..study.stats.forecast import Forecast
 from ..study.stats.goal import Goal, goal_of
@@ -434,7 +434,7 @@ class Service:
         }
 
 
-def _read_state(history: Record, now: float) -> tuple[float, State]:
+def _read_state(history: StudyCounts, now: float) -> tuple[float, State]:
     """What a stream says about a study, and when the next lease ends, which changes it."""
     leased = history.list_leased(now)
     found: State = {

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from ..checks import check_int
 from ..errors import Conflict, NothingToAsk
-from .state.live import History
-from .state.policy_state import Player
+from .state.live import LiveState
+from .state.policy_state import PolicyState
 
 if TYPE_CHECKING:
     from .study import Study
@@ -36,7 +36,7 @@ def allocate(study: "Study", n: int) -> list[Allocation]:
     """Return how often to ask each pair, see `Study.allocate`."""
     n = check_int("n", n, 1, MOST)
 
-    def copy_ahead(connection: sa.Connection, history: History) -> _Ahead:
+    def copy_ahead(connection: sa.Connection, history: LiveState) -> _Ahead:
         if history.retired:
             raise Conflict(f"study {study.name!r} was retired: it asks no more questions, unless it is resumed")
         if history.goal.asks_once:
@@ -62,10 +62,10 @@ def allocate(study: "Study", n: int) -> list[Allocation]:
     return [row for row in rows if row.times]
 
 
-class _Ahead(History):
+class _Ahead(LiveState):
     """A copy of what a study's next questions depend on. No question of the study counts as open in it."""
 
-    def __init__(self, history: History, player: Player) -> None:
+    def __init__(self, history: LiveState, player: PolicyState) -> None:
         super().__init__(history.row, history.policy)
         # What a verdict holds for, and needs, as it is now: that may have changed since the study was created.
         self.goal, self.contradictions = history.goal, history.contradictions

@@ -18,7 +18,7 @@ from ..votes.columns import ANSWERS
 from ..votes.names import compose, link_voter
 from .base import EventLog
 from .invitations import forget_invited, refuse_invited
-from .state.counts import OPEN, Record
+from .state.counts import OPEN, StudyCounts
 
 
 def write_answer(
@@ -139,7 +139,9 @@ def set_retired(connection: sa.Connection, log: EventLog, *, retired: bool) -> N
 WITHDREW = "Withdrew the answers of “{}”."  # what a change says
 
 
-def answers_by(connection: sa.Connection, study: int, history: Record, name: str, is_known: bool = False) -> np.ndarray:
+def answers_by(
+    connection: sa.Connection, study: int, history: StudyCounts, name: str, is_known: bool = False
+) -> np.ndarray:
     """Return the duels whose answers count and are by a voter, inside a transaction.
 
     Args:
@@ -169,7 +171,7 @@ def answers_by(connection: sa.Connection, study: int, history: Record, name: str
     return np.unique(duels[history.answers.include(duels, attempts)])
 
 
-def erase_name(connection: sa.Connection, study: int, history: Record, name: str) -> None:
+def erase_name(connection: sa.Connection, study: int, history: StudyCounts, name: str) -> None:
     """Erase a voter's name from a study, inside a transaction. Somebody with a voting link is a new voter after it."""
     forget_voter(connection, study, history.seq, _forms(name))
     connection.execute(sa.update(events).where(_theirs(study, name)).values(voter=None))

@@ -22,7 +22,7 @@ from .invitations import refuse_imported, refuse_invited
 from .items import can_show, find_item_set
 from .state.counts import next_event
 from .state.item_schedule import ItemSet
-from .state.live import History
+from .state.live import LiveState
 from .state.look import Look, find_asked_arms, read_columns
 from .state.people import NOBODY
 from .stats.about import THESE_ANSWERS
@@ -50,7 +50,7 @@ class ArmLog(EventLog):
         """Copy what the verdict depends on now."""
         return self.read(self.look_in)
 
-    def look_in(self, connection: sa.Connection, history: History) -> Look:
+    def look_in(self, connection: sa.Connection, history: LiveState) -> Look:
         """As `look`, while nobody can write."""
         look = history.look(base.clock(), all_moments=False)
         return look._replace(
@@ -68,7 +68,7 @@ class ArmLog(EventLog):
         """Return whether a question can be shown as it was asked: only studies without items show names of arms."""
         return can_show(connection, self.id, duel.left, duel.right, item)
 
-    def recommend(self, connection: sa.Connection, history: History) -> str:
+    def recommend(self, connection: sa.Connection, history: LiveState) -> str:
         """Return the arm that the policy recommends now."""
         arms = list(history.places)
         return history.names[arms[self.player(history).recommend(self._row.seed)]]
@@ -78,7 +78,7 @@ class ArmLog(EventLog):
         n = check_int("n", n, 1, 10_000)
         return [min(TOGETHER, n - done) for done in range(0, n, TOGETHER)]
 
-    def find_duel(self, history: History, duel: object) -> Duel:
+    def find_duel(self, history: LiveState, duel: object) -> Duel:
         """Return a duel by its id.
 
         Args:
@@ -92,7 +92,7 @@ class ArmLog(EventLog):
         self.check_duel(history, number)
         return self.duel_at(history, number)
 
-    def duel_at(self, history: History, number: int) -> Duel:
+    def duel_at(self, history: LiveState, number: int) -> Duel:
         """Return a duel by its number, which was checked."""
         left, right = history.names[history.left[number]], history.names[history.right[number]]
         about = 0 if history.items is None else history.items.of[number]
@@ -151,7 +151,7 @@ class ArmLog(EventLog):
     def _next_question(
         self,
         connection: sa.Connection,
-        history: History,
+        history: LiveState,
         now: float,
         voter: str | None,
         person: int,
@@ -188,7 +188,7 @@ class ArmLog(EventLog):
         )
         return event, duel
 
-    def _refuse_to_ask(self, history: History, voter: str | None) -> Conflict:
+    def _refuse_to_ask(self, history: LiveState, voter: str | None) -> Conflict:
         if not history.has_outputs:
             return LackingOutputs(
                 f"fewer than two arms of study {self.name!r} have outputs for all items: add those that are missing"

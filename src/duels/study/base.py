@@ -24,9 +24,9 @@ from ..votes.names import place_of
 from .duels import Asked, LogEntry, duel_number, iso_time
 from .state.counts import TIE, chain_digest, next_event
 from .state.item_schedule import item_set_of
-from .state.live import History
+from .state.live import LiveState
 from .state.people import NOBODY
-from .state.policy_state import Player
+from .state.policy_state import PolicyState
 
 SNAPSHOT_EVERY = 20_000  # events, and a twenty-fifth of the log
 PAGE = 4_000  # events to apply while others wait …
@@ -89,7 +89,7 @@ class EventLog:
         """
         return Write(operation, self._row.id, last)
 
-    def read(self, look: Callable[[sa.Connection, History], T]) -> T:
+    def read(self, look: Callable[[sa.Connection, LiveState], T]) -> T:
         """Call a function with the study as it is now.
 
         Args:
@@ -107,11 +107,11 @@ class EventLog:
                 assert not self._storage.lock._is_owned()  # type: ignore[attr-defined]  # everybody else would wait
                 slow.prepare()
 
-    def history(self) -> History:
+    def history(self) -> LiveState:
         """Return the study's state now; do not change it."""
         return self.read(lambda connection, history: history)
 
-    def current(self, connection: sa.Connection) -> History:
+    def current(self, connection: sa.Connection) -> LiveState:
         """Return the study's state inside a transaction: up to date, and nobody else can append to the study.
 
         Args:
@@ -129,7 +129,7 @@ class EventLog:
         storage.set_current(key)
         return history
 
-    def player(self, history: History) -> Player:
+    def player(self, history: LiveState) -> PolicyState:
         """Return the policy's state after all answers.
 
         Raises:
@@ -156,7 +156,7 @@ class EventLog:
         """Return the sizes of the parts in which n questions are asked, each in a write of its own."""
         raise NotImplementedError
 
-    def find_duel(self, history: History, duel: object) -> Any:
+    def find_duel(self, history: LiveState, duel: object) -> Any:
         """Return a duel by its id, from the study's state.
 
         Raises:
@@ -184,10 +184,10 @@ class EventLog:
         """As `prepare`, before anybody asks: only what pays then."""
         self.prepare()
 
-    def _get_loaded(self) -> History | None:
-        return cast("History | None", self._storage.histories.get(self._row.id))
+    def _get_loaded(self) -> LiveState | None:
+        return cast("LiveState | None", self._storage.histories.get(self._row.id))
 
-    def _caught_up(self, connection: sa.Connection) -> History:
+    def _caught_up(self, connection: sa.Connection) -> LiveState:
         """Apply a page of events; `NotReady` if there are more, or a snapshot to start from."""
         histories, key = self._storage.histories, self._row.id
         history = self._get_loaded()
@@ -216,8 +216,8 @@ class EventLog:
             raise NotReady(key)
         return history
 
-    def _begin_history(self) -> History:
-        history = History(self._row, self._policy)
+    def _begin_history(self) -> LiveState:
+        history = LiveState(self._row, self._policy)
         history.compiles = self._storage.compile is not None
         history.policy_files = self._storage.policy_files
         return history
@@ -236,7 +236,7 @@ class EventLog:
                 if not replaced and self._row.id not in self._storage.histories:
                     self._storage.keep(self._row.id, history)
 
-    def _of_this_study(self, history: History) -> History:
+    def _of_this_study(self, history: LiveState) -> LiveState:
         """The same history, if it is this study's: in a database that was replaced, another study may have its id."""
         if (history.row.name, history.row.created) != (self._row.name, self._row.created):
             raise self._refuse_replaced()
@@ -258,7 +258,7 @@ class EventLog:
             "nothing was written; load the study again"
         )
 
-    def _from_snapshot(self, connection: sa.Connection) -> History | None:
+    def _from_snapshot(self, connection: sa.Connection) -> LiveState | None:
         """The history up to the snapshot; None if there is none, or it cannot be read."""
         row = connection.execute(sa.select(snapshots).where(snapshots.c.study_id == self._row.id)).first()
         if row is None:
@@ -346,7 +346,7 @@ class EventLog:
 
     def check(self) -> int:
         """Replay the whole log, see `Study.check`."""
-        replayed, compare = History(self._row, self._policy), True
+        replayed, compare = LiveState(self._row, self._policy), True
         replayed.policy_files = self._storage.policy_files
 
         for event in self.read_log(self.history().seq):
@@ -375,13 +375,13 @@ class EventLog:
         """Whether the study was created with the policy's present code."""
         return bool(self._row.settings.get("code") == loop.code_of(policy))
 
-    def append_event(self, history: History, kind: str, **fields: int | str | None) -> None:
+    def append_event(self, history: LiveState, kind: str, **fields: int | str | None) -> None:
         """Append one event."""
         event = next_event(history, kind, clock(), **fields)
         history.take(event)
         self.append(history, [event])
 
-    def append(self, history: History, new: Sequence[Event]) -> None:
+    def append(self, history: LiveState, new: Sequence[Event]) -> None:
         """Append events that the state includes already."""
         self._storage.append(self._row.id, new)
         if history.since_snapshot >= max(SNAPSHOT_EVERY, history.weight // 25):
@@ -417,7 +417,9 @@ class EventLog:
         self._storage.flush(connection)
         return self._entries(connection, history, after=after, limit=None)
 
-    def _entries(self, connection: sa.Connection, history: History, *, after: int, limit: int | None) -> list[LogEntry]:
+    def _entries(
+        self, connection: sa.Connection, history: LiveState, *, after: int, limit: int | None
+    ) -> list[LogEntry]:
         rows = self._storage.read_events(connection, self._row.id, after, limit)
         return [log_entry(history, Event(*row)) for row in rows]
 
@@ -427,13 +429,13 @@ class EventLog:
             raise InvalidInput(f"the duel belongs to study {duel.study!r}: expected one of study {self.name!r}")
         return duel_number(duel)
 
-    def check_duel(self, history: History, number: int) -> None:
+    def check_duel(self, history: LiveState, number: int) -> None:
         """Raise `InvalidInput` if there is no such duel."""
         if not 0 <= number < len(history.left):
             asked = f"0 to {len(history.left) - 1}" if history.left else "none so far"
             raise InvalidInput(f"study {self.name!r} has no duel {number}: expected one that was asked ({asked})")
 
-    def code_of(self, history: History, number: int, winner: object) -> int:
+    def code_of(self, history: LiveState, number: int, winner: object) -> int:
         """Return the place of an answer in `ANSWERS`.
 
         Raises:
@@ -455,7 +457,7 @@ class EventLog:
         )
 
 
-def _asks_the_same(history: History, event: Event, note: Mapping[str, Any]) -> bool:
+def _asks_the_same(history: LiveState, event: Event, note: Mapping[str, Any]) -> bool:
     """Whether a question is the one that follows from what was before it."""
     person = NOBODY if "calls" in note else history.people.find(event.voter)
     shared = note.get("shared", False)
@@ -481,7 +483,7 @@ def _has_snapshot(connection: sa.Connection, study: int) -> bool:
     return connection.execute(sa.select(snapshots.c.seq).where(snapshots.c.study_id == study)).first() is not None
 
 
-def log_entry(history: History, event: Event) -> LogEntry:
+def log_entry(history: LiveState, event: Event) -> LogEntry:
     """Return an event with the names of its arms."""
     left, right = event.left_arm, event.right_arm
     if event.duel is not None and left is None and event.kind != "import":

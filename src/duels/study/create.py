@@ -34,7 +34,7 @@ from . import base
 from .arm_log import ArmLog
 from .duels import iso_time
 from .state.counts import next_event
-from .state.live import History, digest_of_file
+from .state.live import LiveState, digest_of_file
 from .stats.about import About
 from .stats.goal import goal_of, new_goal
 from .study import Study
@@ -242,7 +242,7 @@ def _find_or_insert(connection: sa.Connection, *, store: Storage, row: StudyRow,
     values = row._asdict() | {"settings": json.dumps(row.settings)}
     del values["id"]
     row = row._replace(id=connection.execute(sa.insert(studies).values(values).returning(studies.c.id)).scalar_one())
-    store.append(row.id, [next_event(History(row), "create", row.created, note=note)])
+    store.append(row.id, [next_event(LiveState(row), "create", row.created, note=note)])
     return Created(row, True)
 
 

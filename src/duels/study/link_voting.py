@@ -25,7 +25,7 @@ from .event_study import EventStudy
 from .invitations import find_invited_voter, list_invited_names
 from .items import item_of, lost_all
 from .state.counts import OPEN, SKIP
-from .state.live import History
+from .state.live import LiveState
 from .study import Study
 from .voter_settings import DEFAULT, VoterSettings, check_comment
 
@@ -104,7 +104,7 @@ def voter_of(connection: sa.Connection, who: Who) -> LinkVoter | None:
     return link_voter(found[0][0]) if found else None
 
 
-def _voter_in(connection: sa.Connection, history: History, who: Who) -> LinkVoter | None:
+def _voter_in(connection: sa.Connection, history: LiveState, who: Who) -> LinkVoter | None:
     """As `voter_of`, with the study's state now, which remembers who has a cookie until somebody is forgotten."""
     if isinstance(who, Invited):
         return find_invited_voter(connection, who.key)
@@ -401,7 +401,7 @@ def progress_in(connection: sa.Connection, study: EventLog, who: Who, caps: Caps
 
 
 def _standpoint(
-    connection: sa.Connection, history: History, study: EventLog, who: Who, caps: Caps | None
+    connection: sa.Connection, history: LiveState, study: EventLog, who: Who, caps: Caps | None
 ) -> Standpoint:
     voter = _voter_in(connection, history, who)
     answered = 0 if voter is None else _count_answered(connection, study, history, voter)
@@ -409,7 +409,7 @@ def _standpoint(
     return Standpoint(answered, history.total, _all_asked(connection, study, history, voter), full)
 
 
-def _all_asked(connection: sa.Connection, study: EventLog, history: History, voter: str | None) -> str | None:
+def _all_asked(connection: sa.Connection, study: EventLog, history: LiveState, voter: str | None) -> str | None:
     """Why there is no question for a voter; None if there is one, or if there will be when outputs are uploaded."""
     if history.retired:
         return "retired"
@@ -497,7 +497,7 @@ def _events_of(study: EventLog, voter: str | None, kind: str) -> sa.ColumnElemen
     return chosen if voter is None else chosen & (events.c.voter == voter)
 
 
-def _find_unanswered(connection: sa.Connection, study: EventLog, history: History, voter: str) -> Ballot | None:
+def _find_unanswered(connection: sa.Connection, study: EventLog, history: LiveState, voter: str) -> Ballot | None:
     """The question that this voter has not answered, unless it is too old."""
     for duel in _last_asked(connection, study, history, voter):
         arms_active = history.active[history.left[duel]] and history.active[history.right[duel]]
@@ -512,15 +512,15 @@ def _find_unanswered(connection: sa.Connection, study: EventLog, history: Histor
 # A study that compares arms knows who was asked and who answered. One that tunes parameters does not: the log is read.
 
 
-def _current(connection: sa.Connection, study: EventLog) -> History:
+def _current(connection: sa.Connection, study: EventLog) -> LiveState:
     """The study's state inside a transaction, with its log as far as it has to be read."""
-    history: History = study.current(connection)
+    history: LiveState = study.current(connection)
     if not history.knows_people:
         study.storage.flush(connection)
     return history
 
 
-def _last_asked(connection: sa.Connection, study: EventLog, history: History, voter: str) -> list[int]:
+def _last_asked(connection: sa.Connection, study: EventLog, history: LiveState, voter: str) -> list[int]:
     """The last duels that were asked of a voter, the newest first."""
     if history.knows_people:
         return history.duels_of(history.people.find(voter))[: -LAST - 1 : -1]
@@ -528,7 +528,7 @@ def _last_asked(connection: sa.Connection, study: EventLog, history: History, vo
     return list(connection.execute(chosen.order_by(events.c.seq.desc()).limit(LAST)).scalars())
 
 
-def _was_asked(connection: sa.Connection, study: EventLog, history: History, duel: int, voter: str) -> bool:
+def _was_asked(connection: sa.Connection, study: EventLog, history: LiveState, duel: int, voter: str) -> bool:
     """Whether a duel was asked of a voter."""
     if not history.knows_people:
         return _read_asked_note(connection, study, duel, voter) is not None
@@ -536,7 +536,7 @@ def _was_asked(connection: sa.Connection, study: EventLog, history: History, due
     return person >= 0 and 0 <= duel < len(history.person) and history.person[duel] == person
 
 
-def _count_answered(connection: sa.Connection, study: EventLog, history: History, voter: str) -> int:
+def _count_answered(connection: sa.Connection, study: EventLog, history: LiveState, voter: str) -> int:
     """How many duels this voter has answered, without answers that were taken back."""
     if not history.knows_people:
         return len(_list_answered(connection, study, history, voter))
@@ -544,7 +544,7 @@ def _count_answered(connection: sa.Connection, study: EventLog, history: History
     return sum(history.answer[duel] not in (OPEN, SKIP) for duel in theirs)
 
 
-def _ballot(connection: sa.Connection, study: EventLog, history: History, voter: str | None, duel: int) -> Ballot:
+def _ballot(connection: sa.Connection, study: EventLog, history: LiveState, voter: str | None, duel: int) -> Ballot:
     items = history.items
     if items is not None and voter is not None and _was_asked(connection, study, history, duel, voter):
         return Ballot(study.find_duel(history, duel), items.of[duel] or None)
@@ -568,7 +568,7 @@ def _item(note: str | None) -> int | None:
 
 
 def _list_answered(
-    connection: sa.Connection, study: EventLog, history: History, voter: str, skips: bool = False
+    connection: sa.Connection, study: EventLog, history: LiveState, voter: str, skips: bool = False
 ) -> list[int]:
     """The duels that this voter has answered, in order, without answers that were taken back."""
     chosen = sa.select(events.c.duel, events.c.attempt).where(_events_of(study, voter, "tell")).order_by(events.c.seq)

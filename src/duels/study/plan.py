@@ -21,7 +21,7 @@ from ..problems import as_matrix
 from ..storage.storage import StudyRow
 from .state.counts import next_event
 from .state.item_schedule import ItemSet
-from .state.live import History
+from .state.live import LiveState
 from .state.policy_state import rival, rival_alpha
 from .stats.about import NEW_ITEMS, THESE_ANSWERS, THESE_ITEMS, check_about
 from .stats.certainty import check_confidence, check_margin
@@ -364,7 +364,7 @@ class _World:
         outcome = 1.0 if self._luck.random() < self._plan.matrix.array[left, right] else 0.0
         return 0.5 if self._luck.random() < self._plan.ties else outcome
 
-    def verdict(self, history: History, left: int, right: int, outcome: float) -> int:
+    def verdict(self, history: LiveState, left: int, right: int, outcome: float) -> int:
         """Return the verdict after an answer, where questions that are open count as lost by who is to be named."""
         take(self._looks, left, right, outcome)
         look = history.look(0.0)
@@ -384,7 +384,7 @@ def _study_at_once(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
 
     def study(number: int) -> Result:
         row = StudyRow(0, "plan", 0.0, str(policy), plan.limit, number, 600.0, {"goal": goal._asdict()})
-        history, world, regret, waiting = History(row, policy), _World(plan, number), 0.0, list[int]()
+        history, world, regret, waiting = LiveState(row, policy), _World(plan, number), 0.0, list[int]()
         history.take(next_event(history, "create", 0.0, note=note))
         history.player().compile()
         if history.items is not None and plan.items is not None:
@@ -408,7 +408,7 @@ def _study_at_once(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
     return study
 
 
-def _ask(history: History) -> int:
+def _ask(history: LiveState) -> int:
     """Ask the next question; returns the number of the duel."""
     left, right, swapped = history.question(0.0, allow_self=False)
     shown: dict[str, Any] = {"left_arm": left, "right_arm": right, "swapped": swapped}

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import DamagedStudy, InvalidInput, format_count
 from ...storage.storage import Event
-from ...study.state.live import History
+from ...study.state.live import LiveState
 from ..policies import load_policy
 from ..policies.context import Memory
 from ..spaces import Setting, Space
@@ -80,7 +80,7 @@ class _Replay:
 
     def __init__(self, log: "TuningLog", asks: list[_Ask]) -> None:
         self.log, self.asks = log, asks
-        self.history, self._memory = History(log.row), Memory()
+        self.history, self._memory = LiveState(log.row), Memory()
         self._policy = load_policy(log.row.policy)
         self._asked = AskedSettings(log.space)
         self._asked.take([json.dumps(one.note) for one in asks])

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...study.state.counts import SKIP
-from ...study.state.live import OUTCOME
-from ...study.state.live import History as Log
+from ...study.state.live import OUTCOME, LiveState
 from ..model.model import Answers
 from ..policies import ASKING, Policy, decode_pair, generator
 from ..policies.context import History, Memory, Situation
@@ -61,7 +60,7 @@ class Choice(NamedTuple):
         return {"left": self.left, "right": self.right, "after": self.after, "by": code()}
 
 
-def collect_known(history: Log, now: float) -> Seen:
+def collect_known(history: LiveState, now: float) -> Seen:
     """Return what a choice at this time may know. The history must not change meanwhile."""
     answered = np.array(history.answered, np.int64)
     outcome = OUTCOME[np.frombuffer(history.answer, np.int8)[answered]] if len(answered) else np.empty(0)
@@ -69,7 +68,7 @@ def collect_known(history: Log, now: float) -> Seen:
     return Seen(history.seq, len(history.left), answered, outcome, waiting)
 
 
-def find_skipped(history: Log, now: float) -> list[int]:
+def find_skipped(history: LiveState, now: float) -> list[int]:
     """Return the duels that were skipped and are within their lease, of the newest ones.
 
     They count as open, so that somebody who has skipped a question is not asked the same one again.

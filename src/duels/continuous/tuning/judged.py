@@ -25,7 +25,7 @@ from ...study.judging.ledger import Spent
 from ...study.judging.progress import Line, Shown, Shows, format_spent
 from ...study.judging.result import REASONS, Ended, bias_lines, costs_text, end_with_stop
 from ...study.judging.run import OUT, Run, conduct
-from ...study.state.live import History
+from ...study.state.live import LiveState
 from ...study.study import Judging
 from ...study.voters.agreement import Agreement
 from ...study.voters.voter_tests import Position
@@ -108,7 +108,7 @@ class TuningRun(Run):
         """The duels at which the judge failed. One whose reply cannot be used is replaced by another duel."""
         return self.ledger.failed
 
-    def _reason_in_answers(self, history: History) -> None:
+    def _reason_in_answers(self, history: LiveState) -> None:
         return None
 
     def _look_first(self) -> None:

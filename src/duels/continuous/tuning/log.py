@@ -26,7 +26,7 @@ from ...study.base import About, EventLog
 from ...study.duels import LogEntry, duel_number, iso_time
 from ...study.invitations import refuse_invited
 from ...study.state.counts import next_event
-from ...study.state.live import History
+from ...study.state.live import LiveState
 from ...study.stats.goal import goal_of
 from ..blas import one_thread
 from ..policies import Policy, load_policy
@@ -181,7 +181,7 @@ class TuningLog(EventLog):
         """Raise `NotReady` unless so many duels can be asked at once in this transaction."""
         self._ready(self.current(connection), n)
 
-    def _ready(self, history: History, n: int) -> list[Choice]:
+    def _ready(self, history: LiveState, n: int) -> list[Choice]:
         """The next choices, if they were made, and are still right."""
         batch, number = self._workspace.batch, len(history.left)
         wanted = [one for one in batch.choices if number <= one.number < number + n]
@@ -204,7 +204,7 @@ class TuningLog(EventLog):
             work.batch = Batch(tuple(islice(made, n)), time.monotonic())
 
     def _to_choose(
-        self, connection: sa.Connection, history: History, *, now: float, n: int
+        self, connection: sa.Connection, history: LiveState, *, now: float, n: int
     ) -> tuple[Seen, list[str]] | None:
         """What the next choices may know, and the notes that the workspace does not have; None if they are there."""
         try:
@@ -213,7 +213,7 @@ class TuningLog(EventLog):
             return self._collect_known(history, now)
         return None  # another thread has made them meanwhile
 
-    def _collect_known(self, history: History, now: float) -> tuple[Seen, list[str]]:
+    def _collect_known(self, history: LiveState, now: float) -> tuple[Seen, list[str]]:
         return collect_known(history, now), notes_of(history)[self._workspace.asked.count :]
 
     @property
@@ -240,14 +240,16 @@ class TuningLog(EventLog):
             raise InvalidInput(f"n is {n}: expected at most {MOST} in a study that tunes parameters")
         return [1] * n
 
-    def find_duel(self, history: History, duel: object) -> TuningDuel:
+    def find_duel(self, history: LiveState, duel: object) -> TuningDuel:
         """Return a duel by its id, from the study's state."""
         number = duel_number(duel)
         self.check_duel(history, number)
         note = json.loads(notes_of(history)[number])
         return TuningDuel(number, note["left"], note["right"], self.name, iso_time(history.asked[number]))
 
-    def _entries(self, connection: sa.Connection, history: History, *, after: int, limit: int | None) -> list[LogEntry]:
+    def _entries(
+        self, connection: sa.Connection, history: LiveState, *, after: int, limit: int | None
+    ) -> list[LogEntry]:
         """The log. Left and right are the settings, as JSON."""
         entries, notes = super()._entries(connection, history, after=after, limit=limit), notes_of(history)
         shown = []
@@ -259,7 +261,7 @@ class TuningLog(EventLog):
             shown.append(entry)
         return shown
 
-    def code_of(self, history: History, number: int, winner: object) -> int:
+    def code_of(self, history: LiveState, number: int, winner: object) -> int:
         try:
             return super().code_of(history, number, winner)
         except InvalidInput:  # it speaks of arms
@@ -279,13 +281,13 @@ class TuningLog(EventLog):
         return self.make_write(partial(import_in, log=self, duels=check_duels(self.space, duels)))
 
 
-def notes_of(history: History) -> list[str]:
+def notes_of(history: LiveState) -> list[str]:
     """Return the notes of all duels of a tuning study."""
     assert history.notes is not None
     return history.notes
 
 
-def _follows(history: History, batch: Batch) -> bool:
+def _follows(history: LiveState, batch: Batch) -> bool:
     """Whether choices may be asked now: other duels were not asked meanwhile, and few answers were given."""
     for choice in batch.choices:
         if choice.number < len(history.left):

@@ -21,7 +21,7 @@ from ...study import link_voting
 from ...study.duels import Duel, iso_time
 from ...study.items import Output, can_show, draw_shared_item, item_of, scripts_allowed
 from ...study.link_voting import Ballot
-from ...study.state.live import History
+from ...study.state.live import LiveState
 from ...study.study import Study
 from ...study.voter_settings import VoterSettings, voter_settings
 from ..api.links import PreviewAsk
@@ -120,7 +120,7 @@ def _draw_outputs(service: Service, key: Key, study: Study, number: int) -> tupl
 
 
 def _draw(
-    connection: sa.Connection, history: History, *, study: Study, number: int
+    connection: sa.Connection, history: LiveState, *, study: Study, number: int
 ) -> tuple[tuple[int, int], int | None]:
     """Two arms and an item, which depend on the number alone, so that an answer can be taken back."""
     luck = random.Random(f"preview {study._log.row.seed} {number}")

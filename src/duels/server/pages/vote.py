@@ -27,7 +27,7 @@ from ...study import base, link_voting
 from ...study.invitations import find_invited_voter
 from ...study.items import Output
 from ...study.link_voting import Ballot, Caps, Invited, Standpoint, VoterProgress, Who
-from ...study.state.live import History
+from ...study.state.live import LiveState
 from ...study.voter_settings import VoterSettings, voter_settings_of
 from ..api.links import caps_of, note_crowd
 from ..api.schemas import MoreVotes, Progress, Question, Vote
@@ -268,7 +268,7 @@ async def find_remembered_voter(request: Request, link: LinkPath, service: Servi
 
 def _remembers(service: Service, link: Link, cookie: str) -> bool:
     history = service.storage.histories.get(link.key.study_id or 0)
-    return isinstance(history, History) and bool(cookie) and voter_digest(link.key, cookie) in history.voters
+    return isinstance(history, LiveState) and bool(cookie) and voter_digest(link.key, cookie) in history.voters
 
 
 def _admit(service: Service, link: Link, known: bool, secret: str, cookie: str, address: str) -> Voter:

@@ -22,7 +22,7 @@ from ..base import Imported
 from ..duels import iso_time
 from ..event_study import EventStudy
 from ..items import Item, item_in, list_items
-from ..state.live import History
+from ..state.live import LiveState
 
 if TYPE_CHECKING:
     import polars as pl
@@ -231,7 +231,7 @@ class _Found:
         )
 
 
-def _collect_exported(connection: sa.Connection, history: History) -> _Exported:
+def _collect_exported(connection: sa.Connection, history: LiveState) -> _Exported:
     answers = history.answers
     left, right = np.array(history.left, np.int64), np.array(history.right, np.int64)
     attempts = np.full(len(left), -1, np.int64)

@@ -19,7 +19,7 @@ from ...votes.columns import ANSWERS
 from ...votes.votes import NEVER
 from ..base import Imported
 from ..state.counts import SKIP
-from ..state.live import History
+from ..state.live import LiveState
 
 if TYPE_CHECKING:
     from ..event_study import EventStudy
@@ -84,7 +84,7 @@ class Counted(NamedTuple):
     withdrawn_votes: np.ndarray
 
 
-def copy_counted(history: History) -> Counted:
+def copy_counted(history: LiveState) -> Counted:
     """Copy which answers count, and what they are about."""
     answered, answer = np.array(history.answered, np.int64), np.array(history.answer, np.int8)
     withdrawn = np.array(sorted(history.forgotten), np.int64)

@@ -17,7 +17,7 @@ from ...errors import format_count, percent
 from ...votes.columns import ANSWERS
 from ..answering import undo_answer, write_answer, write_note
 from ..items import count_items
-from ..state.live import History
+from ..state.live import LiveState
 from ..stats.leaderboard import align_columns, format_rank, format_record, format_share
 from ..stats.tally import LeaderboardRow
 from ..stats.verdict import Verdict
@@ -29,7 +29,7 @@ from .ledger import Ledger, Spent
 
 
 def find_unconfirmed(
-    history: History, ledger: Ledger, judges: Collection[str | None] | None = None
+    history: LiveState, ledger: Ledger, judges: Collection[str | None] | None = None
 ) -> dict[int, str | None]:
     """Return the duels of active arms that a judge with an alarm has answered in one order only, and that judge.
 

@@ -41,7 +41,7 @@ from ..base import clock
 from ..duels import Duel
 from ..items import find_item_set, with_items
 from ..state.counts import OPEN, SKIP
-from ..state.live import History
+from ..state.live import LiveState
 from ..state.look import Look
 from ..stats.about import NEW_ITEMS, THESE_ITEMS
 from ..study import Study
@@ -193,7 +193,7 @@ class Run:
         """Whether there is nothing left to ask but what another run asks now; it may be killed before the answer."""
         return bool(self._held) and self.ended in (None, "all asked") and not self._stop.is_set()
 
-    def _take_over(self, history: History) -> None:
+    def _take_over(self, history: LiveState) -> None:
         """Queue what other runs were asking when they ended."""
         for duel, judge in list(self._held.items()):
             if duel not in self.ledger.open:
@@ -208,7 +208,7 @@ class Run:
         return self.ledger.failed | self.ledger.unusable
 
     def _read_duels(self, numbers: Iterable[int]) -> list[Duel]:
-        def read(connection: sa.Connection, history: History) -> list[Duel]:
+        def read(connection: sa.Connection, history: LiveState) -> list[Duel]:
             return [self.study._log.find_duel(history, number) for number in numbers]
 
         return with_items(self.study, self.study._log.read(read))
@@ -365,7 +365,7 @@ class Run:
                 judge, reply = self.ledger.replies[duel.id]
                 self._repeats.append(Task(duel, judge, repeats=reply))
 
-    def _reason_to_end(self, history: History) -> Ended | None:
+    def _reason_to_end(self, history: LiveState) -> Ended | None:
         if self._stop.is_set():
             return "interrupted"
         found = self._reason_in_answers(history)
@@ -375,7 +375,7 @@ class Run:
             return "retired"
         return self.budget.limit_of(self._orders())
 
-    def _reason_in_answers(self, history: History) -> Ended | None:
+    def _reason_in_answers(self, history: LiveState) -> Ended | None:
         """Why the answers so far need no more of them."""
         if self._is_hopeless and not history.left:
             return "exhausted"
@@ -385,7 +385,7 @@ class Run:
             return "verdict"
         return "exhausted" if self.study._is_exhausted(look, verdict) else None
 
-    def _with_unanswered(self, history: History, look: Look) -> Look:
+    def _with_unanswered(self, history: LiveState, look: Look) -> Look:
         """A look in which the questions that this run will ask again can still be answered."""
         if look.left is None:
             return look
@@ -538,11 +538,11 @@ class Run:
             return True
         return duel.item.number not in self.ledger.asked.get((task.judge, frozenset((duel.left, duel.right))), set())
 
-    def _can_ask_again(self, history: History, duel: int) -> bool:
+    def _can_ask_again(self, history: LiveState, duel: int) -> bool:
         """Whether a duel without a usable answer may be asked again."""
         return history.answer[duel] == SKIP and self._is_active(history, duel)
 
-    def _is_active(self, history: History, duel: int) -> bool:
+    def _is_active(self, history: LiveState, duel: int) -> bool:
         """Whether a duel is about active arms, and its voter was not forgotten."""
         return (
             duel not in history.forgotten and history.active[history.left[duel]] and history.active[history.right[duel]]

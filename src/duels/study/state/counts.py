@@ -33,7 +33,7 @@ from ..stats.goal import Goal, goal_of
 from ..stats.moments import Moments
 from ..stats.tally import Tally
 from ..stats.verdict import Verdict
-from .item_schedule import AskedItems, Pair, item_set_of, pair_of
+from .item_schedule import ItemSchedule, Pair, item_set_of, pair_of
 from .look import Look, count_left, count_questions, find_doubles, find_expired, read_questions, without_early
 from .people import JUDGE, NOBODY, People
 
@@ -76,7 +76,7 @@ class Answers(NamedTuple):
         return np.asarray(counts[duels] & (self.attempts[duels] == attempts))
 
 
-class Record:
+class StudyCounts:
     """The arms, duels and answers of a study after some of its events."""
 
     def __init__(self, row: StudyRow) -> None:
@@ -113,7 +113,7 @@ class Record:
         self.imports: list[tuple[int, int]] = []  # their first duels, and those after their last ones
         # Whether who was asked and who answered is part of the state; else the log is read.
         self.knows_people = compares_arms = row.kind == "arms"
-        self.items = AskedItems(row.seed, self.goal.about) if compares_arms else None
+        self.items = ItemSchedule(row.seed, self.goal.about) if compares_arms else None
         self.contradictions = 0  # questions that a judge answered in another way when it was asked again
         self.people = People()
         self.voters: dict[str, LinkVoter] = {}  # some that `voters` has in the database, by their digests
@@ -434,7 +434,7 @@ class Record:
         changed = json.loads(event[10])
         self._set_goal(self.goal._replace(**changed))
         if "about" in changed:
-            self.items = AskedItems(self.row.seed, self.goal.about)
+            self.items = ItemSchedule(self.row.seed, self.goal.about)
             self._change_levels()
 
     def _set_goal(self, goal: Goal) -> None:
@@ -645,17 +645,17 @@ class Record:
 
 
 _KINDS = {
-    "create": Record._create,
-    "add_arm": Record._add_arm,
-    "retire_arm": Record._retire_arm,
-    "retire": Record._retire,
-    "resume": Record._retire,
-    "goal": Record._change_goal,
-    "undo": Record._undo,
-    "forget": Record._forget,
-    "again": Record._ask_again,
-    "repeat": Record._repeat,
-    "items": Record._change_items,
+    "create": StudyCounts._create,
+    "add_arm": StudyCounts._add_arm,
+    "retire_arm": StudyCounts._retire_arm,
+    "retire": StudyCounts._retire,
+    "resume": StudyCounts._retire,
+    "goal": StudyCounts._change_goal,
+    "undo": StudyCounts._undo,
+    "forget": StudyCounts._forget,
+    "again": StudyCounts._ask_again,
+    "repeat": StudyCounts._repeat,
+    "items": StudyCounts._change_items,
 }
 
 
@@ -671,7 +671,7 @@ def chain_digest(before: str, event: EventRow) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def next_event(history: Record, kind: str, now: float, **fields: int | str | None) -> Event:
+def next_event(history: StudyCounts, kind: str, now: float, **fields: int | str | None) -> Event:
     """Return the next event of a study's log, with its digest.
 
     Args:

@@ -40,7 +40,7 @@ def item_set_of(note: Mapping[str, Any]) -> ItemSet:
     return ItemSet(numbers, frozenset(note["ready"]))
 
 
-class AskedItems:
+class ItemSchedule:
     """The items of a study, which of them its pairs were asked about, and which answers count.
 
     Attributes:

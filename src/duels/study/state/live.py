@@ -24,11 +24,11 @@ from ...storage.batches import Batch
 from ...storage.storage import PolicyFiles, StudyRow
 from ..stats.about import THESE_ANSWERS
 from ..stats.goal import Goal
-from .counts import COLUMNS, NONE, Record
-from .item_schedule import AskedItems, ItemSet, Place, item_set_of
-from .next_question import Questions
+from .counts import COLUMNS, NONE, StudyCounts
+from .item_schedule import ItemSchedule, ItemSet, Place, item_set_of
+from .next_question import NextQuestion
 from .people import NOBODY
-from .policy_state import Player, SavedState
+from .policy_state import PolicyState, SavedState
 
 OUTCOME = np.array([1.0, 0.0, 0.5, 0.5])  # of the arm on the left, by answer
 LARGE = 2**25  # bytes: a larger policy state is not saved in snapshots
@@ -39,7 +39,7 @@ FEW = 256  # answers that the policy's state may take in while others wait
 class CatchUp(NamedTuple):
     """A policy's state that was lent to a thread, and the answers that the thread must add to it."""
 
-    player: Player
+    player: PolicyState
     first: np.ndarray  # (n,) int64: the policy's first arms
     second: np.ndarray  # (n,) int64
     outcomes: np.ndarray  # (n,) float64: of the first arms
@@ -47,7 +47,7 @@ class CatchUp(NamedTuple):
     start: int  # how often the history had restarted the policy when it was lent
 
 
-class History(Record):
+class LiveState(StudyCounts):
     """A record, the policy's state after its answers, and the next question."""
 
     def __init__(self, row: StudyRow, policy: Policy | None = None) -> None:
@@ -55,7 +55,7 @@ class History(Record):
         self._policy = policy
         self.policy_files: PolicyFiles = "all"  # which policies that are in Python files may run
         self.compiles = False  # whether a policy on many arms is compiled before its first question
-        self._player: Player | None = None
+        self._player: PolicyState | None = None
         self._folded = 0  # how many of `answered` the player includes
         self._starts = 0  # how often the player was restarted
         self._lent = False  # whether the player is lent to a thread, see `lend`
@@ -64,7 +64,7 @@ class History(Record):
         self._asked_number = 0  # … and the number of that duel
         self._looked = 0.0  # when the copy was made
         self._expiry = 0.0  # when the first lease of the duels in it ends
-        self._questions = Questions(self)
+        self._questions = NextQuestion(self)
 
     @property
     def policy(self) -> Policy:
@@ -144,7 +144,7 @@ class History(Record):
         self._starts += 1
         self._asked_last = None
 
-    def player(self) -> Player:
+    def player(self) -> PolicyState:
         """Return the policy's state after all answers about active arms; `is_ready` must be true."""
         assert self.is_ready
         return self._enter_player()
@@ -154,18 +154,18 @@ class History(Record):
         """Whether the policy's state is up to date, or can be brought up to date quickly."""
         return not self._lent and self._is_quick(self._begin_player())
 
-    def _enter_player(self) -> Player:
+    def _enter_player(self) -> PolicyState:
         player = self._begin_player()
         self._enter(player, *self._waiting_answers())
         self._folded = len(self.answered)
         return player
 
-    def _begin_player(self) -> Player:
+    def _begin_player(self) -> PolicyState:
         if self._player is None:
-            self._player = Player(self.policy, len(self.places), self.row.horizon, self.row.seed)
+            self._player = PolicyState(self.policy, len(self.places), self.row.horizon, self.row.seed)
         return self._player
 
-    def _is_quick(self, player: Player) -> bool:
+    def _is_quick(self, player: PolicyState) -> bool:
         return self._is_small() and not player.wants_compiling(self._compiles_first(player))
 
     def _is_small(self) -> bool:
@@ -175,7 +175,7 @@ class History(Record):
             return missing <= FEW
         return int(self.shares(np.array(self.answered[self._folded :], np.int64)).sum()) <= FEW
 
-    def _compiles_first(self, player: Player) -> bool:
+    def _compiles_first(self, player: PolicyState) -> bool:
         return self.compiles and player.arms > SMALL
 
     @property
@@ -188,7 +188,7 @@ class History(Record):
         missing = self.answered[self._folded :]
         return self._outcomes(missing) if missing else (NONE, NONE, NONE)
 
-    def _enter(self, player: Player, first: np.ndarray, second: np.ndarray, outcomes: np.ndarray) -> None:
+    def _enter(self, player: PolicyState, first: np.ndarray, second: np.ndarray, outcomes: np.ndarray) -> None:
         if len(first):
             try:
                 player.enter(first, second, outcomes)
@@ -216,7 +216,7 @@ class History(Record):
         else:
             self._start_again()
 
-    def catch_up(self) -> Player:
+    def catch_up(self) -> PolicyState:
         """Return the policy's state after all answers, however long that takes."""
         work = self.lend()
         if work is not None:
@@ -267,7 +267,7 @@ class History(Record):
             now: The time, in seconds since 1970.
             allow_self: Whether an arm may duel itself.
             person: Who is asked, if it is a person who is known.
-            shared: Whether it may be one that is open, see `Questions.can_ask`.
+            shared: Whether it may be one that is open, see `NextQuestion.can_ask`.
 
         Returns:
             The arms on the left and on the right, and 1 if the policy's first arm is on the right.
@@ -314,7 +314,7 @@ class History(Record):
             for column in (self.left, self.right, self.answer)
         )
         others._count_all(left, right, answer, -self.votes_of(mine))
-        questions = Questions(others)
+        questions = NextQuestion(others)
         leased = self.list_leased(now)
         questions.look_ahead(len(leased), *self.pairs(leased)[:2])
         return questions.choose_for(person, now, shared)
@@ -342,7 +342,7 @@ class History(Record):
         return self._questions.pair_among(may_meet)
 
     def can_ask(self, now: float, person: int = NOBODY, shared: bool = False) -> bool:
-        """Return whether there is a question, see `Questions.can_ask`."""
+        """Return whether there is a question, see `NextQuestion.can_ask`."""
         return self._questions.can_ask(now, person, shared)
 
     @property
@@ -426,7 +426,7 @@ class History(Record):
         people = ("people", "unknown", "by_judges", "first")
         self.people.restore(self.person, self.counting, *(plain[name] for name in people))
         if self.items is not None:
-            self.items = AskedItems(self.row.seed, self.goal.about)
+            self.items = ItemSchedule(self.row.seed, self.goal.about)
             self.items.sets = [(duels, item_set_of(note)) for duels, note in plain["sets"]]
             self.items.closed = set(plain["closed"])
             self.items.of, self.items.place = (
@@ -439,7 +439,7 @@ class History(Record):
         except DuelsError:  # the policy is unavailable; callers that need it will raise
             return
         if same:  # else the policy's state is recomputed from the answers by its present code
-            self._player = Player(self.policy, sum(self.active), self.row.horizon, self.row.seed)
+            self._player = PolicyState(self.policy, sum(self.active), self.row.horizon, self.row.seed)
             self._player.restore(SavedState(plain["t"], plain["coin"], arrays))
             self._folded = len(self.answered)
 

@@ -21,7 +21,7 @@ from ..stats.tally import Bools, Floats, Ints, Tally
 from ..stats.verdict import Answerers, Missing, Verdict, with_effect
 
 if TYPE_CHECKING:
-    from .counts import Record
+    from .counts import StudyCounts
 
 
 RATE_WINDOW = 100  # most recent answers used to estimate the rate
@@ -42,7 +42,7 @@ class Pace(NamedTuple):
     quiet: float | None
 
 
-def measure_pace(record: "Record", now: float) -> Pace:
+def measure_pace(record: "StudyCounts", now: float) -> Pace:
     """Return how fast the last answered duels were asked, without past votes."""
     lately = [record.asked[duel] for duel in record.answered[-RATE_WINDOW:] if not _is_imported(record, duel)]
     seconds = max(lately) - min(lately) if len(lately) > 1 else 0.0
@@ -53,7 +53,7 @@ def measure_pace(record: "Record", now: float) -> Pace:
     return Pace(3600 / pause if now - record.last_told < quiet else None, record.last_told, quiet)
 
 
-def _is_imported(record: "Record", duel: int) -> bool:
+def _is_imported(record: "StudyCounts", duel: int) -> bool:
     place = bisect_right(record.imports, (duel, len(record.left)))
     return place > 0 and duel < record.imports[place - 1][1]
 
@@ -201,7 +201,7 @@ class Look(NamedTuple):
         )
 
 
-def read_columns(record: "Record") -> Columns:
+def read_columns(record: "StudyCounts") -> Columns:
     """Return who answered what, and who is asked now, in the order of the questions."""
     doubles = find_doubles(record)
     number = np.sort(np.concatenate([np.array(record.answered, np.int64), np.array(list(record.fresh), np.int64)]))
@@ -216,13 +216,13 @@ def read_columns(record: "Record") -> Columns:
     )
 
 
-def find_expired(record: "Record", leased: Sequence[int]) -> list[int]:
+def find_expired(record: "StudyCounts", leased: Sequence[int]) -> list[int]:
     """Return the open duels past their lease whose question no other duel asks."""
     known = {*leased, *record.asked_again}
     return [duel for duel in record.open if duel not in known]
 
 
-def find_doubles(record: "Record") -> set[int]:
+def find_doubles(record: "StudyCounts") -> set[int]:
     """Return the duels that stand back, since another that asks the same counts, or may still count.
 
     At most one of the duels that ask the same counts in the end. While the first is within its lease it is read as
@@ -239,7 +239,9 @@ def find_doubles(record: "Record") -> set[int]:
     return found
 
 
-def without_early(record: "Record", tally: Tally, left: Ints | None, doubles: set[int]) -> tuple[Tally, Ints | None]:
+def without_early(
+    record: "StudyCounts", tally: Tally, left: Ints | None, doubles: set[int]
+) -> tuple[Tally, Ints | None]:
     """Return a tally without answers that stand back, see `find_doubles`, and with them the questions that are left."""
     early = [duel for duel in doubles if record.counting[duel] and record.left[duel] != record.right[duel]]
     if not early:
@@ -260,7 +262,7 @@ def without_early(record: "Record", tally: Tally, left: Ints | None, doubles: se
     return tally._replace(wins=wins, ties=ties), left
 
 
-def count_questions(record: "Record", duels: Sequence[int]) -> Ints:
+def count_questions(record: "StudyCounts", duels: Sequence[int]) -> Ints:
     """Return (K, K) int64: how many of these duels each pair has."""
     found = np.zeros(record.wins.shape, np.int64)
     for duel in duels:
@@ -271,7 +273,7 @@ def count_questions(record: "Record", duels: Sequence[int]) -> Ints:
     return found
 
 
-def read_questions(record: "Record", begin: int, first_open: int, doubles: Collection[int]) -> Answered:
+def read_questions(record: "StudyCounts", begin: int, first_open: int, doubles: Collection[int]) -> Answered:
     """Return the questions from one on, of which those before the first open one will not change any more."""
     number = np.arange(begin, len(record.left))
     answer = np.array(record.answer[begin:], np.int8)
@@ -295,7 +297,7 @@ def read_questions(record: "Record", begin: int, first_open: int, doubles: Colle
     )
 
 
-def find_asked_arms(record: "Record") -> Bools | None:
+def find_asked_arms(record: "StudyCounts") -> Bools | None:
     """Return (K,) bool: which arms can be asked about now; None if all. A retired study asks nothing."""
     limited = record.items is not None and record.items.size > 0
     if not record.retired and not limited:
@@ -306,7 +308,7 @@ def find_asked_arms(record: "Record") -> Bools | None:
     return found
 
 
-def count_left(record: "Record") -> Ints | None:
+def count_left(record: "StudyCounts") -> Ints | None:
     """Return (K, K) int64: how many items each pair of active arms can still get answers about; None without an end."""
     if record.items is None or not record.items.asks_once or len(record.names) > FEW_ARMS:
         return None

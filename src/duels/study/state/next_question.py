@@ -1,6 +1,6 @@
 """Which question comes next: the pair that the policy chose, or one that helps the verdict more.
 
-`History` folds the log and asks the policy. What is decided here is computed from counts and the study's seed, so that
+`LiveState` follows the log and asks the policy. What is decided here is computed from counts and its seed, so that
 every replay asks the same.
 """
 
@@ -17,7 +17,7 @@ from ..stats.about import INDEPENDENT
 from ..stats.certainty import CertaintyState, CertaintyTest
 from ..stats.evidence import on_arrays
 from ..stats.exhausted import possible_winners
-from .counts import NONE, OPEN, Record
+from .counts import NONE, OPEN, StudyCounts
 from .item_schedule import Pair, Place, pair_of
 from .look import count_left
 from .people import NOBODY
@@ -28,14 +28,14 @@ _lead_of = on_arrays(lead_of)
 SHARED_AFTER = 60.0  # seconds after which a question that nobody has answered may be asked of somebody else too
 
 
-class Questions:
+class NextQuestion:
     """The rules that replace a policy's pair, on the counts of a record.
 
     Pairs are places among the active arms, the indices that the policy uses.
     """
 
-    def __init__(self, record: Record) -> None:
-        self._record: Record = weakref.proxy(record)  # a history owns its questions: no cycle of references
+    def __init__(self, record: StudyCounts) -> None:
+        self._record: StudyCounts = weakref.proxy(record)  # a history owns its questions: no cycle of references
         self._settled: CertaintyState | None = None  # which pairs need no more answers, if that was needed
         self._order: CertaintyState | None = None  # which of the others have a certain rank, if that was needed
         self._may_redirect: bool | None = None  # whether questions that cannot help are replaced, if that was needed

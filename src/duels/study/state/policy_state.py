@@ -111,14 +111,14 @@ class _Ahead(NamedTuple):
 
 
 class SavedState(NamedTuple):
-    """All that `Player.restore` needs."""
+    """All that `PolicyState.restore` needs."""
 
     t: int
     coin: Mapping[str, object]  # the state of the random stream; survives JSON
     arrays: dict[str, np.ndarray]  # `state_` and a field's name → its array
 
 
-class Player:
+class PolicyState:
     """The state of one policy on K arms after some answers. Interpreted at first, compiled when that pays."""
 
     def __init__(self, policy: Policy, arms: int, horizon: int | None, seed: int) -> None:
@@ -143,7 +143,7 @@ class Player:
         self.compiled, self._can_compile = False, compiling.is_possible()
         self._spent, self._most_spent = 0.0, INTERPRETED[is_built_in(policy)]  # seconds in the interpreter
 
-    def copy(self) -> "Player":
+    def copy(self) -> "PolicyState":
         """Return a copy, which shares what was compiled."""
         twin = copy.copy(self)
         twin.state, twin.coin = _copy(self.state), copy.deepcopy(self.coin)

@@ -196,7 +196,7 @@ def draw_answer(looks: Looks, i: int, j: int, luck: np.random.Generator) -> floa
 
 
 def useful_on_items(looks: Looks, i: int, j: int, doubt: np.random.Generator) -> tuple[int, int]:
-    """Kernel: a pair that helps the verdict and has an item left, as `History.question` finds it."""
+    """Kernel: a pair that helps the verdict and has an item left, as `LiveState.question` finds it."""
     i, j = useful(looks, i, j, doubt)
     if i != j and not looks.asked[i, j]:
         return i, j
