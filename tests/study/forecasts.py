@@ -206,10 +206,10 @@ def live_forecasts(kind, truths, seed, most=3000):
         if late:
             study.add_arm(strengths[-1])
         elif kind == "an arm was retired" and len(strengths) > 2:
-            study.add("retire_arm", left_arm=int(rank_arms(study._log.history.tally).ranks[-1][1]))
+            study.add("retire_arm", left_arm=int(rank_arms(study.history.tally).ranks[-1][1]))
         if study.play(answers - answers // 2):
             continue
-        half, nine, is_said = forecast(study._log.look().tally, 0.0, study._log.look().questions_left())
+        half, nine, is_said = forecast(study.look().tally, 0.0, study.look().questions_left())
         before = study.answers
         limit = int(nine if nine <= most else half if half <= most else 0)
         actual = study.answers - before if study.play(limit) else math.inf

@@ -135,8 +135,8 @@ def test_a_hundred_open_duels_cost_little():
     costs = {}
     for at_once in (1, 100):
         studies = [crowd(BT, "rucb", seed, 3000, at_once) for seed in range(1, 6)]
-        assert [recommended(study._log.history) for study in studies] == [BT.condorcet_winner] * 5
-        assert all(len(study._log.history.open) == at_once for study in studies)
+        assert [recommended(study.history) for study in studies] == [BT.condorcet_winner] * 5
+        assert all(len(study.history.open) == at_once for study in studies)
         costs[at_once] = np.mean([study.regret[-1] for study in studies])
     assert 1.05 < costs[100] / costs[1] < 1.9
     # Random pairs would cost the mean of all arms' gaps at every duel.
