@@ -96,7 +96,18 @@ def imports():
         for suffix in ("parquet", "csv"):
             path = Path(folder) / f"votes.{suffix}"
             some_votes(path)
-            command = [sys.executable, "-m", "duels", "import", suffix, str(path), "--create", "--storage", url]
+            command = [
+                sys.executable,
+                "-m",
+                "duels",
+                "study",
+                "import",
+                suffix,
+                str(path),
+                "--create",
+                "--storage",
+                url,
+            ]
             started = time.perf_counter()
             child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             waits, peak = [], 0.0

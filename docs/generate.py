@@ -35,10 +35,10 @@ COMMON = {
     "quiet": "run",
     "jobs": "run",
     "seed": "race",
-    "storage": "ask",
-    "roles": "import",
-    "without": "import",
-    "on_error": "import",
+    "storage": "study ask",
+    "roles": "study import",
+    "without": "study import",
+    "on_error": "study import",
 }
 STUDY = "/api/studies/{study}"
 

@@ -109,9 +109,9 @@ def run_console_examples(page, folder):
 
 
 def test_the_tests_of_examples_can_fail():
-    text = "```python\n>>> 1 + 1\n2\n```\n\n```console\n$ duels policies\nname … \n```\n"
+    text = "```python\n>>> 1 + 1\n2\n```\n\n```console\n$ duels experiment policies\nname … \n```\n"
     assert [example.want for example in doctest.DocTestParser().get_examples(fenced(text, "python"))] == ["2\n"]
-    assert commands(text) == [(7, "duels policies", ["name … ", ""])]
+    assert commands(text) == [(7, "duels experiment policies", ["name … ", ""])]
     assert agrees("a\n...\nc", "\na  \nb\nc\n\n")
     assert not agrees("a\nb", "a\nc")
 

@@ -50,10 +50,13 @@ def test_parameters_in_the_string_and_as_keywords():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("bradley-tery", "unknown problem 'bradley-tery'. Did you mean 'bradley-terry'? See: duels problems"),
+        (
+            "bradley-tery",
+            "unknown problem 'bradley-tery'. Did you mean 'bradley-terry'? See: duels experiment problems",
+        ),
         ("zebra", "unknown problem 'zebra'. Known: arxiv-6, arithmetic-8, "),
         ("", "unknown problem ''. Known: "),
-        ("linear:armz=3", "unknown parameter of linear 'armz'. Did you mean 'arms'? See: duels problems"),
+        ("linear:armz=3", "unknown parameter of linear 'armz'. Did you mean 'arms'? See: duels experiment problems"),
         ("arxiv-6:arms=3", "unknown parameter of arxiv-6 'arms'. Known: none."),
         ("linear:arms=abc", "'abc': expected a whole number"),
         ("linear:arms=3.5", "'3.5': expected a whole number"),

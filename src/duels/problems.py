@@ -63,7 +63,7 @@ def load_problem(spec: str, /, **parameters: specs.Value) -> PreferenceMatrix:
         raise InvalidInput(f"{spec!r} is a file: read it with duels.load_matrix")
     name, given = specs.split_spec(spec, "problem")
     defaults = _defaults(name)
-    values = specs.fill(name, {**given, **parameters}, defaults, "duels problems")
+    values = specs.fill(name, {**given, **parameters}, defaults, "duels experiment problems")
     built = _families[name][0](**values)
     return PreferenceMatrix(built.array, built.names, specs.join(name, values, defaults))
 
@@ -106,7 +106,7 @@ def _is_path(text: str) -> bool:
 
 def _defaults(name: str) -> dict[str, specs.Value]:
     if name not in _families:
-        raise UnknownName("problem", name, _families, see="duels problems")
+        raise UnknownName("problem", name, _families, see="duels experiment problems")
     return {key: p.default for key, p in inspect.signature(_families[name][0]).parameters.items()}
 
 

@@ -315,7 +315,10 @@ def _why_none(folder: Path) -> str:
     if not folder.is_dir():
         return "is not a folder: expected one with results, as `duels run --out` or `save` writes it"
     if (folder / "experiment.json").is_file():
-        return "holds an experiment that is not finished: run the command again to continue; shards need `duels merge`"
+        return (
+            "holds an experiment that is not finished: run the command again to continue; shards need "
+            "`duels experiment merge`"
+        )
     return "holds no results: expected a folder with frame.parquet, as `save` writes it" + look_below(folder)
 
 

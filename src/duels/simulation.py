@@ -430,7 +430,7 @@ def _policy_with(policy: PolicyLike, parameters: dict[str, Value]) -> Policy:
                 key for key, kind in inspect.signature(simulate).parameters.items() if kind.kind is kind.KEYWORD_ONLY
             ]
             known = [*defaults(chosen.module), *own]
-            raise UnknownName(f"parameter of {chosen.name}", name, known, "duels policies")
+            raise UnknownName(f"parameter of {chosen.name}", name, known, "duels experiment policies")
     return load_policy(chosen, **parameters)
 
 

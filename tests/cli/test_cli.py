@@ -90,7 +90,7 @@ def test_a_matrix_without_a_condorcet_winner_is_played_with_copeland_regret(tmp_
 
 
 def test_policies():
-    listed = json.loads(output("policies", "-f", "json"))
+    listed = json.loads(output("experiment", "policies", "-f", "json"))
     assert [set(policy) for policy in listed] == [
         {"name", "parameters", "needs_horizon", "may_never_end", "paper"}
     ] * len(listed)
@@ -102,17 +102,17 @@ def test_policies():
     assert sorted(may_not) == ["merge_dts", "merge_rucb", "scb", "versatile_db"]
     assert "UAI 2017" in listed[0]["paper"]
     assert "ICML 2014" in listed[1]["paper"]
-    table = output("policies")
+    table = output("experiment", "policies")
     assert all(name in table for name in duels.policies.BUILT_IN)
-    rows = list(csv.DictReader(io.StringIO(output("policies", "-f", "csv"))))
+    rows = list(csv.DictReader(io.StringIO(output("experiment", "policies", "-f", "csv"))))
     needing = {row["name"] for row in rows if row["needs_horizon"] == "yes"}
     assert needing == {"savage", "btm", "interleaved_filter", "rmed2fh"}
 
 
 def test_problems():
-    listed = json.loads(output("problems", "-f", "json"))
+    listed = json.loads(output("experiment", "problems", "-f", "json"))
     assert "arxiv-6" in [problem["name"] for problem in listed]
-    assert "bradley-terry" in output("problems")
+    assert "bradley-terry" in output("experiment", "problems")
 
 
 def test_run_in_every_format(tmp_path):
@@ -149,7 +149,7 @@ def test_rows_are_in_the_order_of_the_experiment(tmp_path):
     assert order("run", "e.toml", "--out", "whole", "-f", "json") == expected
     for shard in ("1/2", "2/2"):
         output("run", "e.toml", "--shard", shard, "--out", shard[0], "-q", cwd=tmp_path)
-    assert order("merge", "2", "1", "-f", "json") == expected
+    assert order("experiment", "merge", "2", "1", "-f", "json") == expected
 
 
 @pytest.mark.parametrize(
@@ -254,8 +254,11 @@ def test_matrix_generate(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "arxiv-6", "-p", "rucd"], "unknown policy 'rucd'. Did you mean 'rucb'? See: duels policies"),
-        (["run", "arxiv-7"], "unknown problem 'arxiv-7'. Did you mean 'arxiv-6'? See: duels problems"),
+        (
+            ["run", "arxiv-6", "-p", "rucd"],
+            "unknown policy 'rucd'. Did you mean 'rucb'? See: duels experiment policies",
+        ),
+        (["run", "arxiv-7"], "unknown problem 'arxiv-7'. Did you mean 'arxiv-6'? See: duels experiment problems"),
         (["run", "nowhere.csv"], "nowhere.csv cannot be read: No such file or directory"),
         (["run", "arxiv-6", "--horizon", "0"], "horizon is 0: expected from 1 to 1e15"),
         (["run", "arxiv-6", "--horizon", "1.5"], "horizon is '1.5': expected a whole number"),
@@ -366,11 +369,14 @@ def test_tables_fit_the_terminal():
 
 def test_a_process_of_its_own_shows_the_same_table():
     """What the tests of all widths call without one."""
-    assert in_terminal(60, "problems") == commands.in_terminal(60, "problems").stdout.splitlines()
+    assert (
+        in_terminal(60, "experiment", "problems")
+        == commands.in_terminal(60, "experiment", "problems").stdout.splitlines()
+    )
 
 
 def test_square_brackets_are_shown_as_they_are():
-    assert "P[i, j]" in output("problems")
+    assert "P[i, j]" in output("experiment", "problems")
 
 
 def test_warnings_are_one_line_too():
@@ -407,7 +413,7 @@ def test_shards_are_run_and_merged(tmp_path):
         done = duels_command("run", "e.toml", "--shard", shard, "--out", f"part{shard[0]}", "-q", cwd=tmp_path)
         assert done.returncode == 0
         assert f"part {shard} is kept in part{shard[0]}" in done.stderr
-    merged = duels_command("merge", "part1", "part2", "--out", "all", "-f", "json", cwd=tmp_path)
+    merged = duels_command("experiment", "merge", "part1", "part2", "--out", "all", "-f", "json", cwd=tmp_path)
     assert json.loads(merged.stdout) == whole
     assert "saved in all" in merged.stderr
     again = duels_command("run", "e.toml", "--runs", "5", cwd=tmp_path)
@@ -418,13 +424,13 @@ def test_shards_are_run_and_merged(tmp_path):
 def test_figures_are_drawn_from_a_folder_and_from_a_matrix(tmp_path):
     what = ["arxiv-6", "-p", "rucb", "-p", "savage", "--horizon", "1e3", "--runs", "3"]
     output("run", *what, "--out", "o", cwd=tmp_path)
-    output("plot", "o", "--out", "figures", cwd=tmp_path)
+    output("experiment", "plot", "o", "--out", "figures", cwd=tmp_path)
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["accuracy.png", "regret.png"]
-    output("plot", "o", "--figure", "bounds", "--out", "b.svg", cwd=tmp_path)
+    output("experiment", "plot", "o", "--figure", "bounds", "--out", "b.svg", cwd=tmp_path)
     assert "<svg" in (tmp_path / "b.svg").read_text()
-    output("plot", "arxiv-6", "--figure", "preferences", "--out", "p.json", cwd=tmp_path)
+    output("experiment", "plot", "arxiv-6", "--figure", "preferences", "--out", "p.json", cwd=tmp_path)
     assert "vega-lite" in (tmp_path / "p.json").read_text()
-    output("report", "o", cwd=tmp_path)
+    output("experiment", "report", "o", cwd=tmp_path)
     page = (tmp_path / "o" / "report.html").read_text()
     assert "rucb, savage on arxiv-6</h1>" in page
     assert "the paper" not in page.lower()  # it says nothing of one's own experiment
@@ -439,7 +445,7 @@ def test_figures_are_drawn_from_a_folder_and_from_a_matrix(tmp_path):
         (["o", "--figure", "regret", "--out", "r.gif"], "cannot write a figure as 'r.gif': expected"),
         (["nowhere"], "unknown problem 'nowhere'"),
     ):
-        done = duels_command("plot", *arguments, cwd=tmp_path)
+        done = duels_command("experiment", "plot", *arguments, cwd=tmp_path)
         assert said in done.stderr
 
 
@@ -453,7 +459,7 @@ def test_figures_and_tables_for_papers(tmp_path):
     assert named == duels.load_results(tmp_path / "o").to_markdown({"dts_plus": "Ours"}) + "\n"
     look = ["--width", "300", "--label", "rucb:alpha=0.6=Ours", "--color", "dts_plus=navy", "--title", "Mine"]
     look += ["--font", "serif", "--band", "none", "--legend", "direct"]
-    output("plot", "o", "--figure", "regret", *look, "--out", "r.svg", cwd=tmp_path)
+    output("experiment", "plot", "o", "--figure", "regret", *look, "--out", "r.svg", cwd=tmp_path)
     svg = (tmp_path / "r.svg").read_text()
     assert all(f">{text}<" in svg for text in ("Ours", "D-TS⁺", "Mine"))
     assert 'stroke="navy"' in svg
@@ -467,9 +473,9 @@ def test_figures_and_tables_for_papers(tmp_path):
         (["--x-range", "1 to 10"], "--x-range is '1 to 10': expected two numbers, such as 1000,1e6"),
         (["--y-scale", "logarithmic"], "y_scale is 'logarithmic': expected 'log' or 'linear'"),
     ):
-        assert said in duels_command("plot", "o", "--figure", "regret", *arguments, cwd=tmp_path).stderr
+        assert said in duels_command("experiment", "plot", "o", "--figure", "regret", *arguments, cwd=tmp_path).stderr
     more = ["--label", "cyclic-4=Four arms", "--label", "time t=rounds", "--x-range", "10,100", "--y-scale", "linear"]
-    output("plot", "o", "--figure", "regret_and_accuracy", *more, "--out", "b.svg", cwd=tmp_path)
+    output("experiment", "plot", "o", "--figure", "regret_and_accuracy", *more, "--out", "b.svg", cwd=tmp_path)
     assert all(f">{text}<" in (tmp_path / "b.svg").read_text() for text in ("rounds", "share naming the winner"))
     for arguments, said in (
         (["--label", "dts_plus=Ours"], "--label is for tables of papers: add -f latex or -f markdown, or leave it out"),
@@ -498,7 +504,7 @@ def test_figures_share_labels_and_colors():
 
 def test_colors_of_a_heat_map(tmp_path):
     colors = [word for color in ("#112233", "white", "#445566") for word in ("--color", color)]
-    output("plot", "cyclic-4", "--figure", "preferences", *colors, "--out", "p.json", cwd=tmp_path)
+    output("experiment", "plot", "cyclic-4", "--figure", "preferences", *colors, "--out", "p.json", cwd=tmp_path)
     assert re.search(r'"#112233",\s*"white",\s*"#445566"', (tmp_path / "p.json").read_text())
 
 
@@ -520,10 +526,10 @@ def test_rows_for_papers(format, lines, capsys):
 
 def test_all_figures_in_one_format_and_the_matrices_of_a_folder(tmp_path):
     output("run", "arxiv-6", "cyclic-4", "-p", "rucb", "--horizon", "100", "--runs", "2", "--out", "o", cwd=tmp_path)
-    output("plot", "o", "--out", "f", "--format", "pdf", cwd=tmp_path)
+    output("experiment", "plot", "o", "--out", "f", "--format", "pdf", cwd=tmp_path)
     assert sorted(path.name for path in (tmp_path / "f").iterdir()) == ["accuracy.pdf", "regret.pdf"]
     assert all(path.read_bytes().startswith(b"%PDF") for path in (tmp_path / "f").iterdir())
-    output("plot", "o", "--figure", "preferences,subsets", "--out", "m", "-f", "svg", cwd=tmp_path)
+    output("experiment", "plot", "o", "--figure", "preferences,subsets", "--out", "m", "-f", "svg", cwd=tmp_path)
     names = ["preferences-0.svg", "preferences-1.svg", "subsets-0.svg", "subsets-1.svg"]
     assert sorted(path.name for path in (tmp_path / "m").iterdir()) == names
     for place, problem in enumerate(("arxiv-6", "cyclic-4")):
@@ -582,7 +588,7 @@ def undocumented(text, commands):
 @pytest.mark.parametrize(
     ("command", "option", "names"),
     [
-        ("plot", "--figure", FIGURES),
+        ("experiment plot", "--figure", FIGURES),
         ("matrix estimate", "--clicks", [*clicks.PRESETS, clicks.POSITION]),
         ("matrix estimate", "--interleave", interleaving.DEFAULTS),
     ],
@@ -608,7 +614,7 @@ def test_every_command_and_option_is_in_the_documentation():
 
 def test_check(tmp_path):
     """A policy passes eight checks; one that fails stops with exit code 2 and the reason."""
-    assert output("check", "random").split() == [
+    assert output("experiment", "check", "random").split() == [
         word for check in testing.CHECKS for word in (check.__name__.removeprefix("check_"), "passed")
     ]
     source = (
@@ -617,6 +623,6 @@ def test_check(tmp_path):
         .replace("from .kernels", "from duels.policies.kernels")
     )
     (tmp_path / "far.py").write_text(source.replace("return nth_pair(", "return 0, 99\n    return nth_pair("))
-    done = duels_command("check", "./far.py", cwd=tmp_path)
+    done = duels_command("experiment", "check", "./far.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "99" in done.stderr

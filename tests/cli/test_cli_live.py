@@ -80,79 +80,82 @@ def logo(template, tmp_path):
 
 
 def test_create_ask_and_tell(tmp_path):
-    said = output("create-study", "logo", *ARMS, cwd=tmp_path)
-    assert said == "study 'logo': 3 arms, policy verdict. Next: duels ask logo\n"
-    (asked,) = json.loads(output("ask", "logo", "-f", "json", cwd=tmp_path))
+    said = output("study", "create", "logo", *ARMS, cwd=tmp_path)
+    assert said == "study 'logo': 3 arms, policy verdict. Next: duels study ask logo\n"
+    (asked,) = json.loads(output("study", "ask", "logo", "-f", "json", cwd=tmp_path))
     assert asked["duel"] == 0
     assert {asked["left"], asked["right"]} < set(ARMS)
-    assert output("tell", "logo", "0", "right", "--voter", "ann", cwd=tmp_path) == ""
+    assert output("study", "tell", "logo", "0", "right", "--voter", "ann", cwd=tmp_path) == ""
     (vote,) = loaded(tmp_path).votes()
     assert (vote.left, vote.right, vote.winner, vote.voter) == (asked["left"], asked["right"], "right", "ann")
-    assert output("tell", "logo", "0", asked["right"], cwd=tmp_path) == ""  # the same again
-    assert output("tell", "logo", "0", "RIGHT", cwd=tmp_path) == ""
-    assert "was answered 'right' already" in refusal("tell", "logo", "0", "tie", cwd=tmp_path)
-    assert output("undo", "logo", "0", cwd=tmp_path) == ""
+    assert output("study", "tell", "logo", "0", asked["right"], cwd=tmp_path) == ""  # the same again
+    assert output("study", "tell", "logo", "0", "RIGHT", cwd=tmp_path) == ""
+    assert "was answered 'right' already" in refusal("study", "tell", "logo", "0", "tie", cwd=tmp_path)
+    assert output("study", "undo", "logo", "0", cwd=tmp_path) == ""
     assert len(loaded(tmp_path).votes()) == 0
-    assert "no answer to undo" in refusal("undo", "logo", "0", cwd=tmp_path)
+    assert "no answer to undo" in refusal("study", "undo", "logo", "0", cwd=tmp_path)
 
 
 def test_what_was_done_as_json_and_csv(tmp_path):
-    made = output("create-study", "logo", *ARMS, "-f", "json", cwd=tmp_path)
+    made = output("study", "create", "logo", *ARMS, "-f", "json", cwd=tmp_path)
     assert json.loads(made) == {"study": "logo", "policy": "verdict", "arms": ARMS}
-    (asked,) = json.loads(output("ask", "logo", "--no-self", "-f", "json", cwd=tmp_path))
-    told = json.loads(output("tell", "logo", "0", "left", "--voter", "ann", "-f", "json", cwd=tmp_path))
+    (asked,) = json.loads(output("study", "ask", "logo", "--no-self", "-f", "json", cwd=tmp_path))
+    told = json.loads(output("study", "tell", "logo", "0", "left", "--voter", "ann", "-f", "json", cwd=tmp_path))
     assert told == {"study": "logo"} | asked | {"winner": "left", "voter": "ann"}
-    done = duels_command("export", "logo", "--out", "v.csv", "-f", "json", cwd=tmp_path)
+    done = duels_command("study", "export", "logo", "--out", "v.csv", "-f", "json", cwd=tmp_path)
     assert (json.loads(done.stdout), done.stderr) == ({"study": "logo", "votes": 1, "file": "v.csv"}, "")
-    done = duels_command("import", "copy", "v.csv", "--create", "-f", "json", cwd=tmp_path)
+    done = duels_command("study", "import", "copy", "v.csv", "--create", "-f", "json", cwd=tmp_path)
     said = {"study": "copy", "votes": 1, "skipped": 0, "unread": 0, "columns": "left, right, winner, voter, time, duel"}
     assert (json.loads(done.stdout), done.stderr) == (said, "")
-    assert json.loads(output("undo", "logo", "0", "-f", "json", cwd=tmp_path)) == {"study": "logo"} | asked
-    (row,) = rows_of(output("tell", "logo", "0", "tie", "-f", "csv", cwd=tmp_path))
+    assert json.loads(output("study", "undo", "logo", "0", "-f", "json", cwd=tmp_path)) == {"study": "logo"} | asked
+    (row,) = rows_of(output("study", "tell", "logo", "0", "tie", "-f", "csv", cwd=tmp_path))
     assert (row["duel"], row["winner"], row["voter"]) == ("0", "tie", "")
-    (row,) = rows_of(output("create-study", "more", *ARMS, "-f", "csv", cwd=tmp_path))
+    (row,) = rows_of(output("study", "create", "more", *ARMS, "-f", "csv", cwd=tmp_path))
     assert row == {"study": "more", "policy": "verdict", "arms": "fox owl wren"}
 
 
 def test_open_duels(tmp_path):
-    output("create-study", "logo", *ARMS, cwd=tmp_path)
-    done = duels_command("open", "logo", cwd=tmp_path)
+    output("study", "create", "logo", *ARMS, cwd=tmp_path)
+    done = duels_command("study", "open-duels", "logo", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "no duel of 'logo' is open. Ask for one: duels ask logo\n"
-    assert output("open", "logo", "-f", "json", cwd=tmp_path) == "[]\n"
-    asked = json.loads(output("ask", "logo", "-n", "3", "-f", "json", cwd=tmp_path))
-    output("tell", "logo", "1", "skip", cwd=tmp_path)
-    rows = json.loads(output("open", "logo", "-f", "json", cwd=tmp_path))
+    assert done.stderr == "no duel of 'logo' is open. Ask for one: duels study ask logo\n"
+    assert output("study", "open-duels", "logo", "-f", "json", cwd=tmp_path) == "[]\n"
+    asked = json.loads(output("study", "ask", "logo", "-n", "3", "-f", "json", cwd=tmp_path))
+    output("study", "tell", "logo", "1", "skip", cwd=tmp_path)
+    rows = json.loads(output("study", "open-duels", "logo", "-f", "json", cwd=tmp_path))
     times = [row.pop("asked") for row in rows]
     assert rows == [asked[0], asked[2]]
     assert times == [duel.time for duel in loaded(tmp_path).open_duels()]
-    head, table = table_of(output("open", "logo", cwd=tmp_path))
+    head, table = table_of(output("study", "open-duels", "logo", cwd=tmp_path))
     assert (head, [row[0] for row in table]) == (["duel", "left", "right", "asked"], ["0", "2"])
 
 
 def test_arms_come_and_go(logo):
-    assert output("add-arm", "logo", "hen house", cwd=logo) == ""
+    assert output("study", "add-arm", "logo", "hen house", cwd=logo) == ""
     assert loaded(logo).arms == [*ARMS, "hen house"]
-    assert "exists already" in refusal("add-arm", "logo", "fox", cwd=logo)
-    assert output("retire-arm", "logo", "owl", cwd=logo) == ""
+    assert "exists already" in refusal("study", "add-arm", "logo", "fox", cwd=logo)
+    assert output("study", "retire-arm", "logo", "owl", cwd=logo) == ""
     assert loaded(logo).arms == ["fox", "wren", "hen house"]
-    said = output("retire-arm", "logo", "fox", "-f", "json", cwd=logo)
+    said = output("study", "retire-arm", "logo", "fox", "-f", "json", cwd=logo)
     assert json.loads(said) == {"study": "logo", "arms": ["wren", "hen house"]}
-    assert "a study needs two active arms" in refusal("retire-arm", "logo", "wren", cwd=logo)
+    assert "a study needs two active arms" in refusal("study", "retire-arm", "logo", "wren", cwd=logo)
 
 
 def test_forget(logo):
     loaded(logo).import_votes([("fox", "owl", "left", voter) for voter in ("ann", "bob", "ann", "cat")])
-    assert output("forget", "logo", "ann", cwd=logo) == "'ann' is forgotten, with 2 answers\n"
+    assert output("study", "forget", "logo", "ann", cwd=logo) == "'ann' is forgotten, with 2 answers\n"
     assert [vote.voter for vote in loaded(logo).votes()] == [None] * 4 + ["bob", "cat"]
-    assert "has no voter named 'ann'" in refusal("forget", "logo", "ann", cwd=logo)
-    assert output("forget", "logo", "bob", cwd=logo) == "'bob' is forgotten, with 1 answer\n"
-    assert json.loads(output("forget", "logo", "cat", "-f", "json", cwd=logo)) == {"study": "logo", "answers": 1}
+    assert "has no voter named 'ann'" in refusal("study", "forget", "logo", "ann", cwd=logo)
+    assert output("study", "forget", "logo", "bob", cwd=logo) == "'bob' is forgotten, with 1 answer\n"
+    assert json.loads(output("study", "forget", "logo", "cat", "-f", "json", cwd=logo)) == {
+        "study": "logo",
+        "answers": 1,
+    }
 
 
 @pytest.mark.parametrize("answer", ["", "n\n", "\n", "perhaps\n"])
 def test_delete_study_asks(logo, answer):
-    done = duels_command("delete-study", "logo", cwd=logo, stdin=answer)
+    done = duels_command("study", "delete", "logo", cwd=logo, stdin=answer)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "Delete study 'logo' with its 4 answers? [y/N] "
@@ -163,20 +166,20 @@ def test_delete_study_asks(logo, answer):
 
 def test_delete_study(logo):
     for name in "one", "two":
-        output("create-study", name, *ARMS, cwd=logo)
-    assert output("delete-study", "logo", cwd=logo, stdin="y\n") == "study 'logo' was deleted\n"
-    done = duels_command("delete-study", "one", "--yes", "-f", "json", cwd=logo)
+        output("study", "create", name, *ARMS, cwd=logo)
+    assert output("study", "delete", "logo", cwd=logo, stdin="y\n") == "study 'logo' was deleted\n"
+    done = duels_command("study", "delete", "one", "--yes", "-f", "json", cwd=logo)
     assert (json.loads(done.stdout), done.stderr) == ({"study": "one"}, "")
-    assert [row["name"] for row in json.loads(output("studies", "-f", "json", cwd=logo))] == ["two"]
-    assert "unknown study 'logo'" in refusal("delete-study", "logo", cwd=logo)
+    assert [row["name"] for row in json.loads(output("study", "list", "-f", "json", cwd=logo))] == ["two"]
+    assert "unknown study 'logo'" in refusal("study", "delete", "logo", cwd=logo)
 
 
 def test_ask_for_several_in_every_format(tmp_path):
-    output("create-study", "logo", *ARMS, cwd=tmp_path)
-    head, rows = table_of(output("ask", "logo", "-n", "2", "--voter", "ann", cwd=tmp_path))
+    output("study", "create", "logo", *ARMS, cwd=tmp_path)
+    head, rows = table_of(output("study", "ask", "logo", "-n", "2", "--voter", "ann", cwd=tmp_path))
     assert head == ["duel", "left", "right"]
     assert [row[0] for row in rows] == ["0", "1"]
-    more = rows_of(output("ask", "logo", "-n", "3", "--no-self", "-f", "csv", cwd=tmp_path))
+    more = rows_of(output("study", "ask", "logo", "-n", "3", "--no-self", "-f", "csv", cwd=tmp_path))
     assert [row["duel"] for row in more] == ["2", "3", "4"]
     study = loaded(tmp_path)
     assert [list(duel[:3]) for duel in study.open_duels()] == [
@@ -191,55 +194,55 @@ def test_no_self_is_heeded(tmp_path):
     """RUCB has an arm that won all of many duels meet itself, unless it is told not to."""
     study = duels.create_study(["fox", "owl"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
     study.import_votes([("fox", "owl", "left")] * 200)
-    (asked,) = json.loads(output("ask", "logo", "-f", "json", cwd=tmp_path))
+    (asked,) = json.loads(output("study", "ask", "logo", "-f", "json", cwd=tmp_path))
     assert (asked["left"], asked["right"]) == ("fox", "fox")
-    (asked,) = json.loads(output("ask", "logo", "--no-self", "-f", "json", cwd=tmp_path))
+    (asked,) = json.loads(output("study", "ask", "logo", "--no-self", "-f", "json", cwd=tmp_path))
     assert {asked["left"], asked["right"]} == {"fox", "owl"}
 
 
 def test_arms_from_a_file_and_options(tmp_path):
     (tmp_path / "arms.txt").write_text("step by step\n\n  größer  \n", encoding="utf-8")
-    what = ["create-study", "logo", "fox", "--arms-file", "arms.txt", "-p", "savage", "--horizon", "1e4"]
+    what = ["study", "create", "logo", "fox", "--arms-file", "arms.txt", "-p", "savage", "--horizon", "1e4"]
     said = output(*what, "--seed", "7", "--lease", "30", cwd=tmp_path)
-    assert said == "study 'logo': 3 arms, policy savage. Next: duels ask logo\n"
+    assert said == "study 'logo': 3 arms, policy savage. Next: duels study ask logo\n"
     study = loaded(tmp_path)
     assert study.arms == ["fox", "step by step", "größer"]
     assert (study._log.row.horizon, study._log.row.seed, study._log.row.lease) == (10_000, 7, 30.0)
-    assert "arms.csv cannot be read" in refusal("create-study", "x", "--arms-file", "arms.csv", cwd=tmp_path)
+    assert "arms.csv cannot be read" in refusal("study", "create", "x", "--arms-file", "arms.csv", cwd=tmp_path)
 
 
 def test_load_if_exists(logo):
-    assert "there is a study 'logo' already" in refusal("create-study", "logo", *ARMS, cwd=logo)
-    assert "3 arms" in output("create-study", "logo", *ARMS, "--load-if-exists", cwd=logo)
+    assert "there is a study 'logo' already" in refusal("study", "create", "logo", *ARMS, cwd=logo)
+    assert "3 arms" in output("study", "create", "logo", *ARMS, "--load-if-exists", cwd=logo)
     assert len(loaded(logo).votes()) == 4
-    assert "other arms" in refusal("create-study", "logo", "fox", "owl", "--load-if-exists", cwd=logo)
-    assert "policy verdict" in refusal("create-study", "logo", *ARMS, "-p", "random", "--load-if-exists", cwd=logo)
-    said = refusal("create-study", "logo", *ARMS, "--confidence", "0.9", "--load-if-exists", cwd=logo)
+    assert "other arms" in refusal("study", "create", "logo", "fox", "owl", "--load-if-exists", cwd=logo)
+    assert "policy verdict" in refusal("study", "create", "logo", *ARMS, "-p", "random", "--load-if-exists", cwd=logo)
+    said = refusal("study", "create", "logo", *ARMS, "--confidence", "0.9", "--load-if-exists", cwd=logo)
     assert said == "study 'logo' exists with confidence 0.95, not 0.9: leave confidence out, or choose another name"
-    output("create-study", "logo", *ARMS, "--margin", "0.05", "--load-if-exists", cwd=logo)
+    output("study", "create", "logo", *ARMS, "--margin", "0.05", "--load-if-exists", cwd=logo)
     assert loaded(logo).goal.margin == 0.05
 
 
 def test_studies(logo):
-    output("create-study", "empty", "a", "b", "-p", "random", cwd=logo)
-    output("ask", "empty", "-n", "2", cwd=logo)
-    rows = json.loads(output("studies", "-f", "json", cwd=logo))
+    output("study", "create", "empty", "a", "b", "-p", "random", cwd=logo)
+    output("study", "ask", "empty", "-n", "2", cwd=logo)
+    rows = json.loads(output("study", "list", "-f", "json", cwd=logo))
     created = [row.pop("created") for row in rows]
     assert rows == [
         {"name": "logo", "policy": "verdict", "arms": 3, "answers": 4, "open": 0, "damaged": None, "parameters": None},
         {"name": "empty", "policy": "random", "arms": 2, "answers": 0, "open": 2, "damaged": None, "parameters": None},
     ]
-    assert [row["created"] for row in rows_of(output("studies", "-f", "csv", cwd=logo))] == created
-    head, table = table_of(output("studies", cwd=logo))
+    assert [row["created"] for row in rows_of(output("study", "list", "-f", "csv", cwd=logo))] == created
+    head, table = table_of(output("study", "list", cwd=logo))
     assert head == ["name", "policy", "arms", "answers", "open", "created"]
     assert [row[:5] for row in table] == [["logo", "verdict", "3", "4", "0"], ["empty", "random", "2", "0", "2"]]
 
 
 def test_no_studies(tmp_path):
-    done = duels_command("studies", cwd=tmp_path)
+    done = duels_command("study", "list", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.startswith("no studies yet")
-    assert output("studies", "-f", "json", cwd=tmp_path) == "[]\n"
+    assert output("study", "list", "-f", "json", cwd=tmp_path) == "[]\n"
 
 
 def test_leaderboard(logo):
@@ -247,7 +250,7 @@ def test_leaderboard(logo):
 
     The likelihood is largest where each arm is expected to win as often as it did, a tie being half a win.
     """
-    rows = json.loads(output("leaderboard", "logo", "-f", "json", cwd=logo))
+    rows = json.loads(output("study", "leaderboard", "logo", "-f", "json", cwd=logo))
     assert [(row["rank"], row["arm"], row["answers"], row["wins"], row["losses"], row["ties"]) for row in rows] == [
         (1, "fox", 3, 2, 0, 1),
         (2, "owl", 3, 1, 2, 0),
@@ -258,14 +261,14 @@ def test_leaderboard(logo):
     assert 2 * over_owl + over_wren == pytest.approx(2.5, abs=1e-3)
     assert rows[0]["share"] == pytest.approx((over_owl + over_wren) / 2, abs=1e-3)
     assert rows[2]["share"] == pytest.approx(0.25, abs=1e-6)
-    table = rows_of(output("leaderboard", "logo", "-f", "csv", cwd=logo))
+    table = rows_of(output("study", "leaderboard", "logo", "-f", "csv", cwd=logo))
     assert [float(row["lower"]) for row in table] == [row["lower"] for row in rows]
-    narrower = json.loads(output("leaderboard", "logo", "--confidence", "0.5", "-f", "json", cwd=logo))
+    narrower = json.loads(output("study", "leaderboard", "logo", "--confidence", "0.5", "-f", "json", cwd=logo))
     limits = [(row["lower"], row["upper"], wide["lower"], wide["upper"]) for row, wide in zip(narrower, rows)]
     assert all(wide_lower <= lower and upper <= wide_upper for lower, upper, wide_lower, wide_upper in limits)
     assert narrower[1]["upper"] < rows[1]["upper"]
     loaded(logo).retire_arm("wren")
-    shown = output("leaderboard", "logo", cwd=logo).splitlines()
+    shown = output("study", "leaderboard", "logo", cwd=logo).splitlines()
     assert shown[0].split()[:4] == ["rank", "arm", "wins", "between"]
     assert shown[2].split()[:2] == ["1", "fox"]
     assert shown[4].split()[:3] == ["–", "wren", "(retired)"]
@@ -277,12 +280,12 @@ def test_verdict_and_leaderboard_agree_on_who_is_first(tmp_path):
     """Of a cycle of three and an arm that never met them, the last row is not said to be first."""
     study = duels.create_study([*"abcd"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
     study.import_votes([("a", "b", "left"), ("b", "c", "left"), ("c", "a", "left")] * 60)
-    assert output("verdict", "logo", cwd=tmp_path).startswith(
+    assert output("study", "verdict", "logo", cwd=tmp_path).startswith(
         "On the comparisons made: no verdict yet: a, b and c share the first rank, but"
     )
-    rows = json.loads(output("leaderboard", "logo", "-f", "json", cwd=tmp_path))
+    rows = json.loads(output("study", "leaderboard", "logo", "-f", "json", cwd=tmp_path))
     assert [(row["rank"], row["arm"]) for row in rows] == [(1, "a"), (1, "b"), (1, "c"), (None, "d")]
-    found = json.loads(output("verdict", "logo", "-f", "json", cwd=tmp_path))
+    found = json.loads(output("study", "verdict", "logo", "-f", "json", cwd=tmp_path))
     assert (found["leader"], found["level_with"]) == ("a", ["b", "c"])
 
 
@@ -290,67 +293,74 @@ def test_verdict(tmp_path):
     """Two arms at 95 % need 13 wins in a row: 4/(3δ) = 26.7, and the evidence is 25.4 after 12, 39.2 after 13."""
     study = duels.create_study(["fox", "owl"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
     study.import_votes([("fox", "owl", "left")] * 12)
-    assert output("verdict", "logo", cwd=tmp_path).startswith("On the comparisons made: no verdict yet: fox ranks")
-    said = output("verdict", "logo", "--confidence", "0.9", cwd=tmp_path)
+    assert output("study", "verdict", "logo", cwd=tmp_path).startswith(
+        "On the comparisons made: no verdict yet: fox ranks"
+    )
+    said = output("study", "verdict", "logo", "--confidence", "0.9", cwd=tmp_path)
     assert "fox is the winner" in said
     assert "Nothing is promised about errors: a confidence of 0.9 was chosen afterwards" in said
     study.import_votes([("owl", "fox", "right")])
-    found = json.loads(output("verdict", "logo", "-f", "json", cwd=tmp_path))
+    found = json.loads(output("study", "verdict", "logo", "-f", "json", cwd=tmp_path))
     assert (found["kind"], found["winner"], found["duels"], found["void"]) == ("winner", "fox", 13, None)
-    (row,) = rows_of(output("verdict", "logo", "-f", "csv", cwd=tmp_path))
+    (row,) = rows_of(output("study", "verdict", "logo", "-f", "csv", cwd=tmp_path))
     assert (row["kind"], row["winner"], row["void"]) == ("winner", "fox", "")
-    output("undo", "logo", "0", cwd=tmp_path)
-    assert "1 answer was taken back" in output("verdict", "logo", cwd=tmp_path)
-    assert "confidence" in refusal("verdict", "logo", "--confidence", "1.5", cwd=tmp_path)
+    output("study", "undo", "logo", "0", cwd=tmp_path)
+    assert "1 answer was taken back" in output("study", "verdict", "logo", cwd=tmp_path)
+    assert "confidence" in refusal("study", "verdict", "logo", "--confidence", "1.5", cwd=tmp_path)
 
 
 def test_standing_and_ranking(logo):
     """As the study says, in each format."""
     study = loaded(logo)
-    assert output("forecast", "logo", cwd=logo).startswith("Chance to be the best: fox ")
-    assert " ".join(output("forecast", "logo", cwd=logo).split()) == str(study.forecast())
-    assert json.loads(output("forecast", "logo", "-f", "json", cwd=logo)) == study.forecast().as_dict()
+    assert output("study", "forecast", "logo", cwd=logo).startswith("Chance to be the best: fox ")
+    assert " ".join(output("study", "forecast", "logo", cwd=logo).split()) == str(study.forecast())
+    assert json.loads(output("study", "forecast", "logo", "-f", "json", cwd=logo)) == study.forecast().as_dict()
     assert (study.forecast().answers_median, study.forecast().reason) == (None, TOO_EARLY)  # 4 answers, 3 arms
-    assert TOO_EARLY in output("forecast", "logo", cwd=logo)
-    assert "likely needed" not in output("verdict", "logo", cwd=logo)
-    chances = [(row["arm"], float(row["chance"])) for row in rows_of(output("forecast", "logo", "-f", "csv", cwd=logo))]
+    assert TOO_EARLY in output("study", "forecast", "logo", cwd=logo)
+    assert "likely needed" not in output("study", "verdict", "logo", cwd=logo)
+    chances = [
+        (row["arm"], float(row["chance"]))
+        for row in rows_of(output("study", "forecast", "logo", "-f", "csv", cwd=logo))
+    ]
     assert chances == [tuple(one) for one in study.forecast().chances]
-    assert json.loads(output("ranking", "logo", "-f", "json", cwd=logo)) == [one._asdict() for one in study.ranking()]
+    assert json.loads(output("study", "ranking", "logo", "-f", "json", cwd=logo)) == [
+        one._asdict() for one in study.ranking()
+    ]
     study.import_votes([(*pair, side) for pair in PAIRS for side in ["left"] * 7 + ["right"] * 4])
     answers = study.forecast().answers_median
     about = f"About {float(f'{answers:.2g}'):,.0f} more answers are likely needed"
-    assert about in output("forecast", "logo", cwd=logo)
-    assert about in output("verdict", "logo", cwd=logo)
-    assert json.loads(output("verdict", "logo", "-f", "json", cwd=logo))["answers_to_go"] == answers
+    assert about in output("study", "forecast", "logo", cwd=logo)
+    assert about in output("study", "verdict", "logo", cwd=logo)
+    assert json.loads(output("study", "verdict", "logo", "-f", "json", cwd=logo))["answers_to_go"] == answers
     study.import_votes([pair for pair in PAIRS for _ in range(20)])
-    head, table = table_of(output("ranking", "logo", cwd=logo))
+    head, table = table_of(output("study", "ranking", "logo", cwd=logo))
     assert (head, table[0]) == (["rank", "arm", "certain"], ["1", "fox", "yes"])
 
 
 def test_a_new_study_without_a_margin_says_so_once(tmp_path):
-    made = ("create-study", "logo", *ARMS, "--load-if-exists")
+    made = ("study", "create", "logo", *ARMS, "--load-if-exists")
     assert duels_command(*made, cwd=tmp_path).stderr.startswith(
         "without a margin, a study of equally good arms never ends; "
     )
     assert duels_command(*made, cwd=tmp_path).stderr == ""
-    assert duels_command("create-study", "b", *ARMS, "--margin", "0.05", cwd=tmp_path).stderr == ""
-    assert duels_command("create-study", "c", *ARMS, "-f", "json", cwd=tmp_path).stderr == ""
-    assert duels_command("create-study", "e", *ARMS, "--about", "new-items", cwd=tmp_path).stderr == ""
+    assert duels_command("study", "create", "b", *ARMS, "--margin", "0.05", cwd=tmp_path).stderr == ""
+    assert duels_command("study", "create", "c", *ARMS, "-f", "json", cwd=tmp_path).stderr == ""
+    assert duels_command("study", "create", "e", *ARMS, "--about", "new-items", cwd=tmp_path).stderr == ""
     goal = ("--confidence", "0.9", "--margin", "0.02", "--after", "rank")
-    output("create-study", "d", *ARMS, *goal, cwd=tmp_path)
+    output("study", "create", "d", *ARMS, *goal, cwd=tmp_path)
     assert loaded(tmp_path, "d").goal[:3] == (0.9, 0.02, "rank")
 
 
 def test_names_that_a_spreadsheet_would_run(tmp_path):
     study = duels.create_study(["-O2", "=x", "-1.5"], "flags", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
     study.import_votes([("-O2", "=x", "left"), ("-O2", "-1.5", "left"), ("=x", "-1.5", "left")])
-    rows = rows_of(output("leaderboard", "flags", "-f", "csv", cwd=tmp_path))
+    rows = rows_of(output("study", "leaderboard", "flags", "-f", "csv", cwd=tmp_path))
     assert [row["arm"] for row in rows] == ["'-O2", "'=x", "-1.5"]
-    rows = json.loads(output("leaderboard", "flags", "-f", "json", cwd=tmp_path))
+    rows = json.loads(output("study", "leaderboard", "flags", "-f", "json", cwd=tmp_path))
     assert [row["arm"] for row in rows] == ["-O2", "=x", "-1.5"]
-    assert output("leaderboard", "flags", cwd=tmp_path).splitlines()[2].split()[1] == "-O2"
-    output("export", "flags", "--out", "votes.csv", cwd=tmp_path)
-    output("import", "copy", "votes.csv", "--create", cwd=tmp_path)
+    assert output("study", "leaderboard", "flags", cwd=tmp_path).splitlines()[2].split()[1] == "-O2"
+    output("study", "export", "flags", "--out", "votes.csv", cwd=tmp_path)
+    output("study", "import", "copy", "votes.csv", "--create", cwd=tmp_path)
     assert loaded(tmp_path, "copy").arms == ["-O2", "=x", "-1.5"]
     assert loaded(tmp_path, "copy").votes() == study.votes()
 
@@ -359,8 +369,8 @@ def test_lists_of_a_verdict_are_json_in_csv(logo):
     """Names may have blanks, and pairs are lists of lists; what is empty is a list as well."""
     loaded(logo).add_arm("snow owl")
     for _ in range(2):
-        (row,) = rows_of(output("verdict", "logo", "-f", "csv", cwd=logo))
-        found = json.loads(output("verdict", "logo", "-f", "json", cwd=logo))
+        (row,) = rows_of(output("study", "verdict", "logo", "-f", "csv", cwd=logo))
+        found = json.loads(output("study", "verdict", "logo", "-f", "json", cwd=logo))
         lists = ("level_with", "tied_with", "losses", "cycle", "open_pairs")
         assert {key: json.loads(row[key]) for key in lists} == {key: found[key] for key in lists}
         assert found["open_pairs" if found["kind"] == "not yet" else "losses"]
@@ -373,28 +383,28 @@ def test_lists_of_a_verdict_are_json_in_csv(logo):
 def test_a_margin(tmp_path):
     study = duels.create_study(["old", "new"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
     study.import_votes([("old", "new", "tie")] * 500)
-    assert output("verdict", "logo", cwd=tmp_path).startswith("On the comparisons made: no verdict yet")
-    found = json.loads(output("verdict", "logo", "--margin", "0.2", "-f", "json", cwd=tmp_path))
+    assert output("study", "verdict", "logo", cwd=tmp_path).startswith("On the comparisons made: no verdict yet")
+    found = json.loads(output("study", "verdict", "logo", "--margin", "0.2", "-f", "json", cwd=tmp_path))
     assert (found["kind"], found["margin"]) == ("practically tied", 0.2)
 
 
 @pytest.mark.parametrize("name", ["votes.csv", "votes.jsonl.gz"])
 def test_export_and_import(logo, name):
-    done = duels_command("export", "logo", "--out", name, cwd=logo)
+    done = duels_command("study", "export", "logo", "--out", name, cwd=logo)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", f"4 votes saved in {name}\n")
-    done = duels_command("import", "copy", name, "--create", "-p", "random", cwd=logo)
+    done = duels_command("study", "import", "copy", name, "--create", "-p", "random", cwd=logo)
     assert (done.returncode, done.stdout) == (0, "4 votes were imported into 'copy'\n")
     assert "left, right, winner" in done.stderr
     original, copy = loaded(logo), loaded(logo, "copy")
     assert (copy.policy, copy.arms) == ("random", ARMS)
     assert [vote[:5] for vote in copy.votes()] == [vote[:5] for vote in original.votes()]
     assert copy.leaderboard() == original.leaderboard()
-    assert refusal("import", "logo", name, cwd=logo) == (
+    assert refusal("study", "import", "logo", name, cwd=logo) == (
         "4 of these 4 votes are in 'logo' already (same arms, answer, voter and time): use --new to import only the "
         "others, or --again to count them twice; nothing was imported"
     )
     assert len(loaded(logo).votes()) == 4
-    assert output("import", "logo", name, "--again", cwd=logo) == "4 votes were imported into 'logo'\n"
+    assert output("study", "import", "logo", name, "--again", cwd=logo) == "4 votes were imported into 'logo'\n"
     assert len(loaded(logo).votes()) == 8
 
 
@@ -402,12 +412,12 @@ def test_import_refuses_votes_that_are_there(tmp_path):
     """The same vote has the same arms, answer, voter and time; without a time nobody can tell."""
     head = "left,right,winner,voter,time\n"
     first = "fox,owl,left,ann,2025-01-31T12:00:00Z\nfox,owl,tie,,1738324800\nfox,owl,left,bob,\n"
-    output("import", "logo", "-", "--create", cwd=tmp_path, stdin=head + first)
+    output("study", "import", "logo", "-", "--create", cwd=tmp_path, stdin=head + first)
     for row in [
         "owl,fox,right,ann,2025-01-31T13:00:00+01:00",  # the sides are swapped, the zone is another
         "fox,owl,tie,,2025-01-31T12:00:00",
     ]:
-        said = refusal("import", "logo", "-", cwd=tmp_path, stdin=f"{head}{row}\nfox,owl,right,cat,\n")
+        said = refusal("study", "import", "logo", "-", cwd=tmp_path, stdin=f"{head}{row}\nfox,owl,right,cat,\n")
         assert said.startswith("1 of these 2 votes is in 'logo' already")
         assert "or --again to count it twice" in said
     for row in [
@@ -419,7 +429,8 @@ def test_import_refuses_votes_that_are_there(tmp_path):
         "fox,owl,left,bob,",
     ]:
         assert (
-            output("import", "logo", "-", cwd=tmp_path, stdin=f"{head}{row}\n") == "1 vote was imported into 'logo'\n"
+            output("study", "import", "logo", "-", cwd=tmp_path, stdin=f"{head}{row}\n")
+            == "1 vote was imported into 'logo'\n"
         )
         loaded(tmp_path).undo(len(loaded(tmp_path)._log.history().left) - 1)
     assert len(loaded(tmp_path).votes()) == 3
@@ -428,16 +439,16 @@ def test_import_refuses_votes_that_are_there(tmp_path):
 def test_votes_are_the_same_one_by_one(tmp_path):
     """Of a vote that is there once and given twice, one is there already; what was taken back is not there."""
     text = "left,right,winner,time\n" + "fox,owl,left,0\n" * 2
-    output("import", "logo", "-", "--create", cwd=tmp_path, stdin=text)
-    output("undo", "logo", "0", cwd=tmp_path)
-    assert refusal("import", "logo", "-", cwd=tmp_path, stdin=text).startswith("1 of these 2 votes is in")
-    output("undo", "logo", "1", cwd=tmp_path)
-    output("import", "logo", "-", cwd=tmp_path, stdin=text)
+    output("study", "import", "logo", "-", "--create", cwd=tmp_path, stdin=text)
+    output("study", "undo", "logo", "0", cwd=tmp_path)
+    assert refusal("study", "import", "logo", "-", cwd=tmp_path, stdin=text).startswith("1 of these 2 votes is in")
+    output("study", "undo", "logo", "1", cwd=tmp_path)
+    output("study", "import", "logo", "-", cwd=tmp_path, stdin=text)
     assert len(loaded(tmp_path).votes()) == 2
 
 
 def test_export_in_the_arena_form(logo):
-    output("export", "logo", "--out", "votes.csv", "--form", "arena", cwd=logo)
+    output("study", "export", "logo", "--out", "votes.csv", "--form", "arena", cwd=logo)
     rows = rows_of((logo / "votes.csv").read_text())
     assert [(row["model_a"], row["model_b"], row["winner"]) for row in rows] == [
         ("fox", "owl", "model_a"),
@@ -445,26 +456,26 @@ def test_export_in_the_arena_form(logo):
         ("owl", "wren", "model_a"),
         ("fox", "wren", "tie"),
     ]
-    assert "arean" in refusal("export", "logo", "--out", "votes.csv", "--form", "arean", cwd=logo)
+    assert "arean" in refusal("study", "export", "logo", "--out", "votes.csv", "--form", "arean", cwd=logo)
 
 
 def test_export_to_a_pipe(logo):
     """Votes go to standard output, messages to standard error, whatever their format."""
-    output("export", "logo", "--out", "votes.csv", cwd=logo)
+    output("study", "export", "logo", "--out", "votes.csv", cwd=logo)
     for more in ([], ["-f", "json"]):
-        assert output("export", "logo", "--out", "-", *more, cwd=logo) == (logo / "votes.csv").read_text()
-    output("export", "logo", "--out", "votes.parquet", cwd=logo)
+        assert output("study", "export", "logo", "--out", "-", *more, cwd=logo) == (logo / "votes.csv").read_text()
+    output("study", "export", "logo", "--out", "votes.parquet", cwd=logo)
     assert read_votes(logo / "votes.parquet") == read_votes(logo / "votes.csv")
 
 
 def test_export_of_pairs_needs_items(logo):
-    said = refusal("export", "logo", "--out", "pairs.jsonl", "--form", "trl", cwd=logo)
+    said = refusal("study", "export", "logo", "--out", "pairs.jsonl", "--form", "trl", cwd=logo)
     assert "expected votes of a study with items" in said
     assert not (logo / "pairs.jsonl").exists()
 
 
 def test_import_into_no_study_mentions_create(logo):
-    said = refusal("import", "lgo", "-", cwd=logo, stdin="left,right,winner\nfox,owl,left\n")
+    said = refusal("study", "import", "lgo", "-", cwd=logo, stdin="left,right,winner\nfox,owl,left\n")
     assert said.startswith("unknown study 'lgo'")
     assert said.endswith("use --create to create it with the arms of the votes")
 
@@ -472,24 +483,24 @@ def test_import_into_no_study_mentions_create(logo):
 def test_import_of_counts(logo):
     """A billion votes are two rows; the duplicates are counted by votes too."""
     table = "left,right,winner,time,count\nfox,owl,left,0,600000000\nfox,owl,right,0,400000000\n"
-    said = output("import", "logo", "-", cwd=logo, stdin=table)
+    said = output("study", "import", "logo", "-", cwd=logo, stdin=table)
     assert said == "1,000,000,000 votes were imported into 'logo'\n"
-    said = refusal("import", "logo", "-", cwd=logo, stdin=table.replace("600000000", "600000001"))
+    said = refusal("study", "import", "logo", "-", cwd=logo, stdin=table.replace("600000000", "600000001"))
     assert said.startswith("1,000,000,000 of these 1,000,000,001 votes are in 'logo' already")
-    assert rows_of(output("studies", "-f", "csv", cwd=logo))[0]["answers"] == "1000000004"
-    rows = rows_of(output("export", "logo", "--out", "-", cwd=logo))
+    assert rows_of(output("study", "list", "-f", "csv", cwd=logo))[0]["answers"] == "1000000004"
+    rows = rows_of(output("study", "export", "logo", "--out", "-", cwd=logo))
     assert [row["count"] for row in rows] == ["1"] * 4 + ["600000000", "400000000"]
 
 
 def test_allocation(logo):
-    rows = rows_of(output("allocate", "logo", "-n", "1e6", "-f", "csv", cwd=logo))
+    rows = rows_of(output("study", "allocate", "logo", "-n", "1e6", "-f", "csv", cwd=logo))
     assert list(rows[0]) == ["left", "right", "times"]
     assert sum(int(row["times"]) for row in rows) == 10**6
-    assert refusal("allocate", "logo", "-n", "0", cwd=logo).startswith("n is 0")
+    assert refusal("study", "allocate", "logo", "-n", "0", cwd=logo).startswith("n is 0")
 
 
 def test_import_from_standard_input(tmp_path):
-    said = output("import", "logo", "-", "--create", cwd=tmp_path, stdin="winner,loser\nfox,owl\nfox,wren\n")
+    said = output("study", "import", "logo", "-", "--create", cwd=tmp_path, stdin="winner,loser\nfox,owl\nfox,wren\n")
     assert said == "2 votes were imported into 'logo'\n"
     assert loaded(tmp_path).leaderboard()[0].arm == "fox"
 
@@ -497,12 +508,12 @@ def test_import_from_standard_input(tmp_path):
 def test_import_without_a_header(tmp_path):
     """Arms called a and b look like a header, unless they come again; a number is a position from 0."""
     pairs = ["--column", "winner=1", "--column", "loser=0"]
-    said = refusal("import", "logo", "-", "--create", cwd=tmp_path, stdin="a,b\nc,d\n")
+    said = refusal("study", "import", "logo", "-", "--create", cwd=tmp_path, stdin="a,b\nc,d\n")
     assert said.endswith("of pairs without a header, by --column winner=0 --column loser=1")
-    done = duels_command("import", "logo", "-", "--create", *pairs, cwd=tmp_path, stdin="a,b\nb,c\n")
+    done = duels_command("study", "import", "logo", "-", "--create", *pairs, cwd=tmp_path, stdin="a,b\nb,c\n")
     assert done.stderr == "columns: column 1 → winner, column 0 → loser\n"
     assert [vote[:3] for vote in loaded(tmp_path).votes()] == [("b", "a", "left"), ("c", "b", "left")]
-    said = output("import", "more", "-", "--create", cwd=tmp_path, stdin="a,b\na,c\nb,c\na,b\n")
+    said = output("study", "import", "more", "-", "--create", cwd=tmp_path, stdin="a,b\na,c\nb,c\na,b\n")
     assert said == "4 votes were imported into 'more'\n"
 
 
@@ -516,13 +527,13 @@ def test_import_without_a_header(tmp_path):
 )
 def test_no_votes_begin_no_study(tmp_path, name, text, said):
     (tmp_path / name).write_text(text)
-    assert refusal("import", "logo", name, "--create", cwd=tmp_path).startswith(said)
-    assert output("studies", "-f", "json", cwd=tmp_path) == "[]\n"
+    assert refusal("study", "import", "logo", name, "--create", cwd=tmp_path).startswith(said)
+    assert output("study", "list", "-f", "json", cwd=tmp_path) == "[]\n"
 
 
 def test_import_mentions_skips(tmp_path):
     rows = "left;right;winner\nfox;owl;left\nfox;owl;skip\nowl;fox;pass\n"
-    done = duels_command("import", "logo", "-", "--create", cwd=tmp_path, stdin=rows)
+    done = duels_command("study", "import", "logo", "-", "--create", cwd=tmp_path, stdin=rows)
     assert (done.stdout, done.stderr) == (
         "1 vote was imported into 'logo'\n",
         "columns: left, right, winner\n2 skips left out\n",
@@ -530,7 +541,7 @@ def test_import_mentions_skips(tmp_path):
 
 
 def test_import_with_a_horizon(tmp_path):
-    what = ["import", "logo", "-", "--create", "-p", "savage"]
+    what = ["study", "import", "logo", "-", "--create", "-p", "savage"]
     assert "horizon" in refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
     assert "horizon is 'few'" in refusal(*what, "--horizon", "few", cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
     output(*what, "--horizon", "1e4", cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
@@ -542,23 +553,23 @@ def full(study, votes):
 
 
 def test_import_that_fails_begins_no_study(tmp_path, monkeypatch):
-    what = ["import", "logo", "-", "--create"]
+    what = ["study", "import", "logo", "-", "--create"]
     with monkeypatch.context() as broken:
         broken.setattr(ArmLog, "import_packed", full)
         assert refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n") == "the disk is full"
-        assert output("studies", "-f", "json", cwd=tmp_path) == "[]\n"
+        assert output("study", "list", "-f", "json", cwd=tmp_path) == "[]\n"
         broken.setattr(create, "delete_study", full)
         said = refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
-        assert said == "the disk is full; study 'logo' was created without votes: duels delete-study logo"
+        assert said == "the disk is full; study 'logo' was created without votes: duels study delete logo"
     said = refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
     assert said.endswith("already: choose another name, or leave out --create to add the votes to it")
-    output(*what[:3], cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
+    output(*what[:4], cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
     assert len(loaded(tmp_path).votes()) == 1
 
 
 def test_voters_that_could_not_be_forgotten(logo):
     rows = f"left,right,winner,voter\nfox,owl,left,ann\nfox,owl,left,{'v' * 201}\n"
-    done = duels_command("import", "logo", "-", cwd=logo, stdin=rows)
+    done = duels_command("study", "import", "logo", "-", cwd=logo, stdin=rows)
     assert (done.returncode, done.stdout) == (2, "")
     assert "line 3: voter is 'vvv" in done.stderr
     assert len(loaded(logo).votes()) == 4
@@ -567,36 +578,40 @@ def test_voters_that_could_not_be_forgotten(logo):
 def test_import_takes_all_or_nothing(logo):
     (logo / "more.csv").write_text("left,right,winner\nfox,owl,left\nfox,hen,left\n")
     for more, said in ([], "does not have: hen"), (["--create"], "there is a study 'logo' already"):
-        done = duels_command("import", "logo", "more.csv", *more, cwd=logo)
+        done = duels_command("study", "import", "logo", "more.csv", *more, cwd=logo)
         (error,) = done.stderr.splitlines()
         assert (done.returncode, done.stdout) == (2, "")
         assert error.startswith("duels: ")
         assert said in error
     assert len(loaded(logo).votes()) == 4
-    assert refusal("import", "logo", "more.csv", cwd=logo).endswith(
-        "add them with add_arm first; here: duels add-arm logo hen"
+    assert refusal("study", "import", "logo", "more.csv", cwd=logo).endswith(
+        "add them with add_arm first; here: duels study add-arm logo hen"
     )
-    assert "none.csv" in refusal("import", "logo", "none.csv", cwd=logo)
+    assert "none.csv" in refusal("study", "import", "logo", "none.csv", cwd=logo)
 
 
 def test_the_storage_is_an_option_or_the_environment(tmp_path):
     """The option wins over the environment, which wins over the default."""
     url = f"sqlite:///{tmp_path / 'env.db'}"
-    output("create-study", "logo", *ARMS, cwd=tmp_path, storage=url)
+    output("study", "create", "logo", *ARMS, cwd=tmp_path, storage=url)
     assert [path.name for path in tmp_path.glob("*.db")] == ["env.db"]
-    assert [row["name"] for row in json.loads(output("studies", "-f", "json", cwd=tmp_path, storage=url))] == ["logo"]
-    output("create-study", "other", *ARMS, "--storage", "sqlite:///option.db", cwd=tmp_path, storage=url)
+    assert [row["name"] for row in json.loads(output("study", "list", "-f", "json", cwd=tmp_path, storage=url))] == [
+        "logo"
+    ]
+    output("study", "create", "other", *ARMS, "--storage", "sqlite:///option.db", cwd=tmp_path, storage=url)
     assert loaded(tmp_path, "other", "option.db").arms == ARMS
     assert [info.name for info in duels.study.list_studies(Storage(url))] == ["logo"]
 
 
 def test_the_next_command_finds_the_storage(tmp_path):
-    said = output("create-study", "a", *ARMS, "--storage", "sqlite:///my file.db", cwd=tmp_path)
-    assert said.endswith("Next: duels ask a --storage 'sqlite:///my file.db'\n")
-    said = output("create-study", "b", *ARMS, cwd=tmp_path, storage="sqlite:///env.db")
-    assert said.endswith("Next: duels ask b\n")
-    said = output("create-study", "c", *ARMS, "--storage", "sqlite:///duels.db", cwd=tmp_path, storage="sqlite:///e.db")
-    assert said.endswith("Next: duels ask c --storage sqlite:///duels.db\n")
+    said = output("study", "create", "a", *ARMS, "--storage", "sqlite:///my file.db", cwd=tmp_path)
+    assert said.endswith("Next: duels study ask a --storage 'sqlite:///my file.db'\n")
+    said = output("study", "create", "b", *ARMS, cwd=tmp_path, storage="sqlite:///env.db")
+    assert said.endswith("Next: duels study ask b\n")
+    said = output(
+        "study", "create", "c", *ARMS, "--storage", "sqlite:///duels.db", cwd=tmp_path, storage="sqlite:///e.db"
+    )
+    assert said.endswith("Next: duels study ask c --storage sqlite:///duels.db\n")
 
 
 SECRET = "postgresql://me:hunter2@host/name"
@@ -608,8 +623,8 @@ SECRET = "postgresql://me:hunter2@host/name"
 def test_no_password_is_printed(tmp_path, monkeypatch, option, hint):
     here = Storage(f"sqlite:///{tmp_path / 'stand-in.db'}")
     monkeypatch.setattr(create, "open_storage", lambda url: here)
-    said = output("create-study", "logo", *ARMS, *option, cwd=tmp_path, storage=None if option else SECRET)
-    assert said == f"study 'logo': 3 arms, policy verdict. Next: duels ask logo{hint}\n"
+    said = output("study", "create", "logo", *ARMS, *option, cwd=tmp_path, storage=None if option else SECRET)
+    assert said == f"study 'logo': 3 arms, policy verdict. Next: duels study ask logo{hint}\n"
 
 
 @pytest.mark.parametrize(
@@ -704,50 +719,59 @@ def test_a_plan_of_a_problem(tmp_path):
     assert [row["answers_90"] for row in rows] == [13]
 
 
-NEEDING_A_STUDY = [("open",), ("forget", "ann"), ("delete-study",), ("add-arm", "hen"), ("retire-arm", "fox")]
+NEEDING_A_STUDY = [("open-duels",), ("forget", "ann"), ("delete",), ("add-arm", "hen"), ("retire-arm", "fox")]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["ask", "lego"], "unknown study 'lego'. Did you mean 'logo'? See: duels studies"),
-        (["tell", "lego", "0", "left"], "unknown study 'lego'"),
-        (["undo", "lego", "0"], "unknown study 'lego'"),
-        (["leaderboard", "lego"], "unknown study 'lego'"),
-        (["verdict", "lego"], "unknown study 'lego'"),
-        (["export", "lego", "--out", "votes.csv"], "unknown study 'lego'"),
-        (["tell", "logo", "9", "left"], "study 'logo' has no duel 9: expected one that was asked (0 to 3)"),
-        (["undo", "logo", "9"], "study 'logo' has no duel 9"),
-        (["tell", "logo", "one", "left"], "Invalid value for 'DUEL'"),
-        (["tell", "logo", "0", "hen"], "winner is 'hen': duel 0 is 'fox' against 'owl'"),
-        (["ask", "logo", "-n", "0"], "n is 0: expected from 1 to 10000"),
-        (["create-study", "logo", *ARMS], "there is a study 'logo' already"),
-        (["create-study", "none"], "0 arms were given: expected at least two"),
-        (["create-study", "one", "fox"], "1 arm was given: expected at least two"),
-        (["create-study", "same", "fox", "fox"], "two arms are called 'fox'"),
-        (["create-study", "words", "fox", "tie"], "an arm cannot be called 'tie'"),
-        (["create-study", "x", "a", "b", "-p", "rucd"], "unknown policy 'rucd'. Did you mean 'rucb'?"),
-        (["create-study", "x", "a", "b", "-p", "savage"], "horizon"),
-        (["create-study", "x", "a", "b", "--horizon", "many"], "horizon is 'many'"),
-        (["create-study", "x", "a", "b", "--lease", "0"], "lease is 0.0: expected a positive number of seconds"),
-        (["studies", "--storage", "duels.db"], "storage is 'duels.db': expected a URL"),
-        (["studies", "--storage", "mysql://host/name"], "expected sqlite:///file.db or postgresql://user@host/name"),
-        (["create-study", "x", "a", "b", "--storage", "sqlite:///nowhere/duels.db"], "cannot be opened"),
-        (["verdict", "x", "--storage", "sqlite:///none.db"], "there is no database 'sqlite:///none.db', so no study"),
-        (["ask", "my x", "--storage", "sqlite:///none.db"], "create it with duels create-study 'my x' …, or say where"),
-        (["delete-study", "x", "--storage", "sqlite:///none.db"], "(storage, --storage)"),
-        (["create-study", "x", "a\udcff", "b"], r"arm is 'a\udcff', which is not text"),
-        (["create-study", "x\udcff", "a", "b"], r"study_name is 'x\udcff', which is not text"),
-        (["tell", "logo", "0", "left", "--voter", "\udcff"], r"voter is '\udcff', which is not text"),
-        (["ask", "logo", "--voter", "\udcff"], r"voter is '\udcff', which is not text"),
-        (["forget", "logo", "\udcff"], r"voter is '\udcff', which is not text"),
-        (["ask", "\udcff"], r"unknown study '\udcff'"),
-        (["delete-study", "\udcff", "--yes"], r"unknown study '\udcff'"),
-        (["add-arm", "logo", "\udcff"], r"arm is '\udcff', which is not text"),
-        (["retire-arm", "logo", "\udcff"], r"unknown arm '\udcff'"),
-        (["retire-arm", "logo", "hen"], "unknown arm 'hen'"),
-        *(([command, "lego", *more], "unknown study 'lego'") for command, *more in NEEDING_A_STUDY),
-        (["import", "x", "-", "--column", "left"], "--column left is not of the form left=NAME"),
+        (["study", "ask", "lego"], "unknown study 'lego'. Did you mean 'logo'? See: duels study list"),
+        (["study", "tell", "lego", "0", "left"], "unknown study 'lego'"),
+        (["study", "undo", "lego", "0"], "unknown study 'lego'"),
+        (["study", "leaderboard", "lego"], "unknown study 'lego'"),
+        (["study", "verdict", "lego"], "unknown study 'lego'"),
+        (["study", "export", "lego", "--out", "votes.csv"], "unknown study 'lego'"),
+        (["study", "tell", "logo", "9", "left"], "study 'logo' has no duel 9: expected one that was asked (0 to 3)"),
+        (["study", "undo", "logo", "9"], "study 'logo' has no duel 9"),
+        (["study", "tell", "logo", "one", "left"], "Invalid value for 'DUEL'"),
+        (["study", "tell", "logo", "0", "hen"], "winner is 'hen': duel 0 is 'fox' against 'owl'"),
+        (["study", "ask", "logo", "-n", "0"], "n is 0: expected from 1 to 10000"),
+        (["study", "create", "logo", *ARMS], "there is a study 'logo' already"),
+        (["study", "create", "none"], "0 arms were given: expected at least two"),
+        (["study", "create", "one", "fox"], "1 arm was given: expected at least two"),
+        (["study", "create", "same", "fox", "fox"], "two arms are called 'fox'"),
+        (["study", "create", "words", "fox", "tie"], "an arm cannot be called 'tie'"),
+        (["study", "create", "x", "a", "b", "-p", "rucd"], "unknown policy 'rucd'. Did you mean 'rucb'?"),
+        (["study", "create", "x", "a", "b", "-p", "savage"], "horizon"),
+        (["study", "create", "x", "a", "b", "--horizon", "many"], "horizon is 'many'"),
+        (["study", "create", "x", "a", "b", "--lease", "0"], "lease is 0.0: expected a positive number of seconds"),
+        (["study", "list", "--storage", "duels.db"], "storage is 'duels.db': expected a URL"),
+        (
+            ["study", "list", "--storage", "mysql://host/name"],
+            "expected sqlite:///file.db or postgresql://user@host/name",
+        ),
+        (["study", "create", "x", "a", "b", "--storage", "sqlite:///nowhere/duels.db"], "cannot be opened"),
+        (
+            ["study", "verdict", "x", "--storage", "sqlite:///none.db"],
+            "there is no database 'sqlite:///none.db', so no study",
+        ),
+        (
+            ["study", "ask", "my x", "--storage", "sqlite:///none.db"],
+            "create it with duels study create 'my x' …, or say where",
+        ),
+        (["study", "delete", "x", "--storage", "sqlite:///none.db"], "(storage, --storage)"),
+        (["study", "create", "x", "a\udcff", "b"], r"arm is 'a\udcff', which is not text"),
+        (["study", "create", "x\udcff", "a", "b"], r"study_name is 'x\udcff', which is not text"),
+        (["study", "tell", "logo", "0", "left", "--voter", "\udcff"], r"voter is '\udcff', which is not text"),
+        (["study", "ask", "logo", "--voter", "\udcff"], r"voter is '\udcff', which is not text"),
+        (["study", "forget", "logo", "\udcff"], r"voter is '\udcff', which is not text"),
+        (["study", "ask", "\udcff"], r"unknown study '\udcff'"),
+        (["study", "delete", "\udcff", "--yes"], r"unknown study '\udcff'"),
+        (["study", "add-arm", "logo", "\udcff"], r"arm is '\udcff', which is not text"),
+        (["study", "retire-arm", "logo", "\udcff"], r"unknown arm '\udcff'"),
+        (["study", "retire-arm", "logo", "hen"], "unknown arm 'hen'"),
+        *((["study", command, "lego", *more], "unknown study 'lego'") for command, *more in NEEDING_A_STUDY),
+        (["study", "import", "x", "-", "--column", "left"], "--column left is not of the form left=NAME"),
         (["plan"], "say arms and gap"),
         (["plan", "--arms", "4"], "say arms and gap"),
         (["plan", "cyclic-4", "--arms", "4", "--gap", "0.1"], "say arms and gap"),
@@ -801,14 +825,14 @@ def test_loading_a_study_reads_one_event(logo, monkeypatch):
 
 def test_the_arms_that_a_study_lacks_are_all_named_and_added_at_once(tmp_path):
     """An error that names all of them, and the command that adds them, which can be copied as it is."""
-    output("create-study", "zoo", "cat", "dog", cwd=tmp_path)
+    output("study", "create", "zoo", "cat", "dog", cwd=tmp_path)
     names = [f"arm {k}" for k in range(8)]
     rows = "".join(f"{name},cat,left\n" for name in names)
     (tmp_path / "votes.csv").write_text(f"left,right,winner\n{rows}")
-    refused = duels_command("import", "zoo", "votes.csv", cwd=tmp_path)
+    refused = duels_command("study", "import", "zoo", "votes.csv", cwd=tmp_path)
     assert refused.returncode == 2
     assert "does not have: " + ", ".join(names) + ";" in refused.stderr
     command = refused.stderr.partition("here: ")[2].strip()
-    assert command == "duels add-arm zoo " + " ".join(f"'{name}'" for name in names)
+    assert command == "duels study add-arm zoo " + " ".join(f"'{name}'" for name in names)
     assert duels_command(*shlex.split(command)[1:], cwd=tmp_path).returncode == 0
-    assert output("import", "zoo", "votes.csv", cwd=tmp_path) == "8 votes were imported into 'zoo'\n"
+    assert output("study", "import", "zoo", "votes.csv", cwd=tmp_path) == "8 votes were imported into 'zoo'\n"

@@ -50,40 +50,40 @@ COMMANDS = {
     "reproduce": Command("--quick -q"),
     "run": Command("e.toml -q", table=True),
     "race": Command("cyclic-4 -p rucb -p random --horizon 1e5 --runs 3 --no-check -q", table=True),
-    "check": Command("random"),
-    "merge": Command("part1 part2 --out all", table=True),
-    "plot": Command("cyclic-4 --figure preferences --out p.json"),
-    "report": Command("whole --out r.html"),
+    "experiment check": Command("random"),
+    "experiment merge": Command("part1 part2 --out all", table=True),
+    "experiment plot": Command("cyclic-4 --figure preferences --out p.json"),
+    "experiment report": Command("whole --out r.html"),
     "judge": Command("outputs.csv --command ./judge.sh --about these-answers"),
     "tune": Command("space.toml --command ./judge.sh -p random --max-duels 3"),
-    "create-tuning": Command("other space.toml --template page.html"),
-    "template": Command("voice page.html"),
-    "best": Command("voice"),
-    "create-study": Command("other red green blue"),
-    "studies": Command("", table=True),
-    "delete-study": Command("prompts", stdin="y\n"),
-    "add-arm": Command("prompts more"),
-    "run-continuous": Command("branin camel -p random --duels 2 --runs 1 --jobs 1 -q", table=True),
-    "retire-arm": Command("prompts 3"),
-    "ask": Command("prompts -n 3", table=True),
-    "allocate": Command("prompts -n 100", table=True),
-    "open": Command("prompts", table=True),
-    "tell": Command("prompts 1201 left"),
-    "undo": Command("prompts 1200"),
-    "forget": Command("prompts ann"),
-    "leaderboard": Command("prompts", table=True),
-    "verdict": Command("prompts"),
-    "forecast": Command("prompts"),
-    "ranking": Command("prompts", table=True),
-    "import": Command("copied votes.csv --create"),
-    "export": Command("prompts --out v.csv"),
+    "study create-tuning": Command("other space.toml --template page.html"),
+    "study template": Command("voice page.html"),
+    "study best": Command("voice"),
+    "study create": Command("other red green blue"),
+    "study list": Command("", table=True),
+    "study delete": Command("prompts", stdin="y\n"),
+    "study add-arm": Command("prompts more"),
+    "experiment run-continuous": Command("branin camel -p random --duels 2 --runs 1 --jobs 1 -q", table=True),
+    "study retire-arm": Command("prompts 3"),
+    "study ask": Command("prompts -n 3", table=True),
+    "study allocate": Command("prompts -n 100", table=True),
+    "study open-duels": Command("prompts", table=True),
+    "study tell": Command("prompts 1201 left"),
+    "study undo": Command("prompts 1200"),
+    "study forget": Command("prompts ann"),
+    "study leaderboard": Command("prompts", table=True),
+    "study verdict": Command("prompts"),
+    "study forecast": Command("prompts"),
+    "study ranking": Command("prompts", table=True),
+    "study import": Command("copied votes.csv --create"),
+    "study export": Command("prompts --out v.csv"),
     "analyze": Command("battles.csv -f json"),  # its table is that of `leaderboard`, between two sentences
-    "ratings": Command("battles.csv", table=True),
+    "rate": Command("battles.csv", table=True),
     "plan": Command("--arms 4 --gap 0.2 --studies 20 -p rucb -p random --limit 900 -q", table=True),
-    "agreement": Command("voters.csv"),
+    "votes agreement": Command("voters.csv"),
     "serve": Command("--help"),  # it runs until Ctrl-C; a test of its own is below
-    "policies": Command("", table=True),
-    "problems": Command("", table=True),
+    "experiment policies": Command("", table=True),
+    "experiment problems": Command("", table=True),
     "matrix describe": Command("cyclic-4"),
     "matrix estimate": Command("--letor train.txt --comparisons 200 --out m.csv -q"),
     "matrix count": Command("votes.csv"),
@@ -360,7 +360,7 @@ def has_formats(name):
     found = typer.main.get_command(app)
     for word in name.split():
         found = found.commands[word]
-    return name not in ("plot", "serve") and any(option.name == "format" for option in found.params)
+    return name not in ("experiment plot", "serve") and any(option.name == "format" for option in found.params)
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if has_formats(name)])
@@ -378,7 +378,11 @@ def test_tables_for_papers(name, run):
     policies = [row[heads.index("policy")] for row in rows] if "policy" in heads else []
     assert all(policy in ("Random", "Verdict") or policy.startswith("RUCB") for policy in policies)
     assert name == "policies" or not any(re.search(r"\d\.\d{5}", cell) for row in rows for cell in row)
-    assert COMMANDS[name].table or heads == ["", "value"] or name in ("judge", "forecast", "agreement", "analyze")
+    assert (
+        COMMANDS[name].table
+        or heads == ["", "value"]
+        or name in ("judge", "study forecast", "votes agreement", "analyze")
+    )
 
 
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if not command.table])
@@ -391,7 +395,7 @@ def test_words_are_all_there_at_every_width(name, run):
             assert shown.split() == said.split()
 
 
-@pytest.mark.parametrize("name", ["", "matrix", "token", *COMMANDS])
+@pytest.mark.parametrize("name", ["", "study", "experiment", "votes", "matrix", "token", *COMMANDS])
 def test_help_is_all_there_at_every_width(name):
     said = duels_command(*name.split(), "--help").stdout
     for width in WIDTHS:
@@ -468,7 +472,9 @@ def test_wrapping():
 
 @pytest.mark.parametrize("size", ["0", ""])
 def test_a_terminal_that_does_not_know_its_width_has_80_columns(size, template):
-    lines = in_terminal(0, "leaderboard", "prompts", cwd=template, environment={"COLUMNS": size or None}).stdout
+    lines = in_terminal(
+        0, "study", "leaderboard", "prompts", cwd=template, environment={"COLUMNS": size or None}
+    ).stdout
     assert 60 < max(map(columns_of, lines.splitlines())) <= 80
 
 

@@ -1,4 +1,4 @@
-"""`duels agreement` in every format."""
+"""`duels votes agreement` in every format."""
 
 import csv
 import io
@@ -15,7 +15,7 @@ def say(tmp_path):
     (tmp_path / "votes.csv").write_text("\n".join(ROWS))
 
     def run(*words, stdin=""):
-        return duels_command("agreement", *words, cwd=tmp_path, stdin=stdin)
+        return duels_command("votes", "agreement", *words, cwd=tmp_path, stdin=stdin)
 
     return run
 

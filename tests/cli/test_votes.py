@@ -1,4 +1,4 @@
-"""`duels analyze`, `duels ratings` and `duels matrix count`: files of votes from the command line."""
+"""`duels analyze`, `duels rate` and `duels matrix count`: files of votes from the command line."""
 
 import json
 
@@ -59,42 +59,42 @@ def test_analyze_maps_columns_and_refuses_in_words(folder):
 
 def test_ratings(folder):
     expected = duels.rate(folder / "votes.parquet")
-    rows = json.loads(output(folder, "ratings", "votes.parquet", "-f", "json"))
+    rows = json.loads(output(folder, "rate", "votes.parquet", "-f", "json"))
     assert [row["arm"] for row in rows] == expected["arm"].to_list()
     assert [row["rating"] for row in rows] == pytest.approx(expected["rating"].to_list())
     options = ["--scale", "logit", "--anchor", "bob", "--confidence", "0.9", "--interval", "bootstrap"]
-    rows = json.loads(output(folder, "ratings", "votes.parquet", *options, "-f", "json"))
+    rows = json.loads(output(folder, "rate", "votes.parquet", *options, "-f", "json"))
     expected = duels.rate(folder / "votes.parquet", scale="logit", anchor="bob", confidence=0.9, interval="bootstrap")
     assert [row["lower"] for row in rows] == pytest.approx(expected["lower"].to_list())
-    anchored = json.loads(output(folder, "ratings", "votes.parquet", "--anchor", "bob=1200", "-f", "json"))
+    anchored = json.loads(output(folder, "rate", "votes.parquet", "--anchor", "bob=1200", "-f", "json"))
     assert {row["arm"]: row["rating"] for row in anchored}["bob"] == 1200
-    rows = json.loads(output(folder, "ratings", "votes.parquet", "--model", "rao-kupper", "-f", "json"))
+    rows = json.loads(output(folder, "rate", "votes.parquet", "--model", "rao-kupper", "-f", "json"))
     assert [row["rating"] for row in rows] == pytest.approx(
         duels.rate(folder / "votes.parquet", model="rao-kupper")["rating"].to_list()
     )
 
 
 def test_ratings_by_a_column_and_with_covariates(folder):
-    rows = json.loads(output(folder, "ratings", "votes.parquet", "--by", "language", "-f", "json"))
+    rows = json.loads(output(folder, "rate", "votes.parquet", "--by", "language", "-f", "json"))
     assert {row["language"] for row in rows} == {"en", "pl"}
-    text = output(folder, "ratings", "votes.parquet", "--by", "language")
+    text = output(folder, "rate", "votes.parquet", "--by", "language")
     assert text.split()[:2] == ["language", "rank"]
-    rows = json.loads(output(folder, "ratings", "votes.parquet", "--covariate", "tokens_a,tokens_b", "-f", "json"))
+    rows = json.loads(output(folder, "rate", "votes.parquet", "--covariate", "tokens_a,tokens_b", "-f", "json"))
     expected = duels.rate(folder / "votes.parquet", covariates=[("tokens_a", "tokens_b")])
     assert [row["rating"] for row in rows] == pytest.approx(expected["rating"].to_list())
-    said = output(folder, "ratings", "votes.parquet", "--covariate", "tokens", code=2)
+    said = output(folder, "rate", "votes.parquet", "--covariate", "tokens", code=2)
     assert "unknown column of votes.parquet 'tokens'" in said
 
 
 def test_limits_that_the_votes_do_not_give(folder):
     """Empty in JSON and CSV, infinite in tables, with the reason below or on standard error."""
     (folder / "few.csv").write_text("left,right,winner\na,b,left\n")
-    text = output(folder, "ratings", "few.csv")
+    text = output(folder, "rate", "few.csv")
     assert "∞" in text
     assert "every arm was given half a win and half a loss" in " ".join(text.split())
-    rows = json.loads(output(folder, "ratings", "few.csv", "-f", "json"))
+    rows = json.loads(output(folder, "rate", "few.csv", "-f", "json"))
     assert [row["upper"] for row in rows] == [None, rows[1]["upper"]]
-    assert "$\\infty$" in output(folder, "ratings", "few.csv", "-f", "latex")
+    assert "$\\infty$" in output(folder, "rate", "few.csv", "-f", "latex")
 
 
 def test_matrix_count(folder):
@@ -115,7 +115,7 @@ def test_skips_are_said(folder):
 
 
 def test_an_anchor_whose_rating_is_no_number(folder):
-    said = output(folder, "ratings", "votes.parquet", "--anchor", "ada=much", code=2)
+    said = output(folder, "rate", "votes.parquet", "--anchor", "ada=much", code=2)
     assert said.strip() == "duels: --anchor ada=much: 'much' is not a number, expected the rating of 'ada'"
 
 
@@ -123,25 +123,25 @@ def test_only_new_votes_of_a_growing_log(folder):
     rows = [f"ada,bob,left,ann,2025-01-01T00:00:{k:02}Z" for k in range(60)]
     head = "left,right,winner,voter,time"
     (folder / "log.csv").write_text("\n".join([head, *rows[:40]]))
-    output(folder, "import", "log", "log.csv", "--create")
+    output(folder, "study", "import", "log", "log.csv", "--create")
     (folder / "log.csv").write_text("\n".join([head, *rows]))
-    said = output(folder, "import", "log", "log.csv", code=2)
+    said = output(folder, "study", "import", "log", "log.csv", code=2)
     assert "40 of these 60 votes are in 'log' already" in said
     assert "use --new to import only the others, or --again to count them twice; nothing was imported" in said
-    assert "20 votes were imported into 'log'" in output(folder, "import", "log", "log.csv", "--new")
-    assert "0 votes were imported into 'log'" in output(folder, "import", "log", "log.csv", "--new")
-    assert "use one of them" in output(folder, "import", "log", "log.csv", "--new", "--again", code=2)
+    assert "20 votes were imported into 'log'" in output(folder, "study", "import", "log", "log.csv", "--new")
+    assert "0 votes were imported into 'log'" in output(folder, "study", "import", "log", "log.csv", "--new")
+    assert "use one of them" in output(folder, "study", "import", "log", "log.csv", "--new", "--again", code=2)
 
 
 def test_the_same_counts_are_not_imported_twice(folder):
     (folder / "counts.csv").write_text("left,right,wins_left,wins_right\nada,bob,3000000,2000000\n")
-    output(folder, "import", "counted", "counts.csv", "--create")
-    said = output(folder, "import", "counted", "counts.csv", code=2)
+    output(folder, "study", "import", "counted", "counts.csv", "--create")
+    said = output(folder, "study", "import", "counted", "counts.csv", code=2)
     assert said.startswith("duels: exactly these votes were imported into 'counted' before: use --again")
-    assert "0 votes were imported" in output(folder, "import", "counted", "counts.csv", "--new")
-    assert "5,000,000 votes were imported" in output(folder, "import", "counted", "counts.csv", "--again")
+    assert "0 votes were imported" in output(folder, "study", "import", "counted", "counts.csv", "--new")
+    assert "5,000,000 votes were imported" in output(folder, "study", "import", "counted", "counts.csv", "--again")
     (folder / "counts.csv").write_text("left,right,wins_left,wins_right\nada,bob,3000000,2000001\n")
-    assert "5,000,001 votes were imported" in output(folder, "import", "counted", "counts.csv")
+    assert "5,000,001 votes were imported" in output(folder, "study", "import", "counted", "counts.csv")
 
 
 def test_rows_and_voters_are_left_out(folder):
@@ -159,12 +159,15 @@ def test_rows_and_voters_are_left_out(folder):
     assert output(folder, "analyze", "faulty.csv", *options).startswith(
         "2 votes, 0 of them ties, by 1 voter; 1 vote of excluded voters left out"
     )
-    for command in ("analyze", "ratings", "agreement"):
-        text = output(folder, command, "faulty.csv", *options[:2])
+    for command in ("analyze", "rate", "votes agreement"):
+        words = (*command.split(), "faulty.csv", *options)
+        text = output(folder, *words[: -len(options)], *options[:2])
         assert all(note in " ".join(text.split()) for note in notes), command
-        assert "unknown voter 'bott'" in output(folder, command, "faulty.csv", *options, "--without", "bott", code=2)
+        assert "unknown voter 'bott'" in output(
+            folder, *command.split(), "faulty.csv", *options, "--without", "bott", code=2
+        )
     assert json.loads(output(folder, "analyze", "faulty.csv", *options, "-f", "json"))["left_out"] == 1
-    done = duels_command("import", "faulty", "faulty.csv", "--create", *options, cwd=folder)
+    done = duels_command("study", "import", "faulty", "faulty.csv", "--create", *options, cwd=folder)
     assert done.stdout == "2 votes were imported into 'faulty'\n"
     assert done.stderr.splitlines()[1:] == ["1 vote of excluded voters left out", *notes]
     done = duels_command("matrix", "count", "faulty.csv", *options, cwd=folder)
@@ -176,9 +179,9 @@ def test_ratings_are_those_of_python_with_voters(folder):
     frame.with_columns(voter="v" + (pl.int_range(pl.len()) % 15).cast(pl.String)).write_csv(folder / "crowd.csv")
     expected = duels.rate(folder / "crowd.csv")
     assert expected.notes[0].startswith("Each voter counts as one observation")
-    rows = json.loads(output(folder, "ratings", "crowd.csv", "-f", "json"))
+    rows = json.loads(output(folder, "rate", "crowd.csv", "-f", "json"))
     assert [row["lower"] for row in rows] == pytest.approx(expected["lower"].to_list())
-    assert expected.notes[0][:60] in output(folder, "ratings", "crowd.csv")
-    alone = json.loads(output(folder, "ratings", "crowd.csv", "--cluster", "none", "-f", "json"))
+    assert expected.notes[0][:60] in output(folder, "rate", "crowd.csv")
+    alone = json.loads(output(folder, "rate", "crowd.csv", "--cluster", "none", "-f", "json"))
     expected = duels.rate(folder / "crowd.csv", cluster=None)
     assert [row["lower"] for row in alone] == pytest.approx(expected["lower"].to_list())

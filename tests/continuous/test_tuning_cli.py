@@ -1,4 +1,4 @@
-"""`duels tune`, `duels best`, and tuning studies in the other commands; files with spaces."""
+"""`duels tune`, `duels study best`, and tuning studies in the other commands; files with spaces."""
 
 import csv
 import io
@@ -59,13 +59,13 @@ def test_from_a_space_to_the_best_setting_and_on():
     found = parsed(*tune, "--max-duels", "15")
     assert (found["study"], found["duels"], found["ended"], found["calls"]) == ("voice", 15, "max_duels", 15)
     assert found["setting"]["temperature"] == pytest.approx(0.6, abs=0.2)
-    best = parsed("best", "voice")
+    best = parsed("study", "best", "voice")
     assert {key: found[key] for key in best} == best
-    (row,) = csv.DictReader(io.StringIO(run("best", "voice", "-f", "csv")))
+    (row,) = csv.DictReader(io.StringIO(run("study", "best", "voice", "-f", "csv")))
     assert json.loads(row["setting"]) == best["setting"]
-    (listed,) = parsed("studies")
+    (listed,) = parsed("study", "list")
     assert (listed["name"], listed["arms"], listed["parameters"], listed["answers"]) == ("voice", None, 3, 15)
-    assert "parameters" in run("studies")
+    assert "parameters" in run("study", "list")
     study = duels.load_study("voice")
     assert study.check() == len(study.events())
     assert study.votes()["comment"][0] == "because it is nearer"
@@ -84,25 +84,29 @@ def test_each_task_has_a_study_of_its_own():
 
 def test_ask_tell_undo_open_forget_export_and_import():
     duels.create_study(space=read_space("space.toml"), study_name="voice", policy="random")
-    asked = parsed("ask", "voice", "-n", "3", "--voter", "ann")
+    asked = parsed("study", "ask", "voice", "-n", "3", "--voter", "ann")
     assert [row["duel"] for row in asked] == [0, 1, 2]
     assert set(asked[0]["left"]) == {"temperature", "style", "top_k"}
-    assert [row["left"] for row in parsed("open", "voice")] == [row["left"] for row in asked]
-    assert "style" in run("open", "voice")
-    told = parsed("tell", "voice", "0", "left", "--voter", "ann")
+    assert [row["left"] for row in parsed("study", "open-duels", "voice")] == [row["left"] for row in asked]
+    assert "style" in run("study", "open-duels", "voice")
+    told = parsed("study", "tell", "voice", "0", "left", "--voter", "ann")
     assert (told["winner"], told["left"]) == ("left", asked[0]["left"])
-    run("tell", "voice", "1", "tie", "--voter", "bob")
-    assert parsed("undo", "voice", "0")["right"] == asked[0]["right"]
-    run("tell", "voice", "0", "right", "--voter", "ann")
+    run("study", "tell", "voice", "1", "tie", "--voter", "bob")
+    assert parsed("study", "undo", "voice", "0")["right"] == asked[0]["right"]
+    run("study", "tell", "voice", "0", "right", "--voter", "ann")
     for file in ("v.csv", "v.jsonl", "v.parquet"):
-        run("export", "voice", "--out", file)
+        run("study", "export", "voice", "--out", file)
         name = f"copy of {file}"
         duels.create_study(space=read_space("space.toml"), study_name=name, policy="random")
-        assert run("import", name, file) == f"2 duels imported into '{name}'\n"
+        assert run("study", "import", name, file) == f"2 duels imported into '{name}'\n"
         one, other = duels.load_study("voice").votes(), duels.load_study(name).votes()
         assert one.drop("duel").equals(other.drop("duel"))  # numbered as they were answered
-    assert run("export", "voice", "--out", "-").splitlines()[0].startswith("left.temperature,left.style,left.top_k")
-    assert run("forget", "voice", "ann") == "'ann' is forgotten, with 1 answer\n"
+    assert (
+        run("study", "export", "voice", "--out", "-")
+        .splitlines()[0]
+        .startswith("left.temperature,left.style,left.top_k")
+    )
+    assert run("study", "forget", "voice", "ann") == "'ann' is forgotten, with 1 answer\n"
     assert duels.load_study("voice").answers == 1
 
 
@@ -110,39 +114,42 @@ WORKS, REFUSES, NO_STUDY = "works", "refuses", "is about no study"
 # Every command, with words that name a tuning study with two answers and an open duel, or a file of its answers.
 COMMANDS = {
     "tune": (f"space.toml --study voice --command '{JUDGE} 0' -p random --max-duels 3", WORKS),
-    "create-tuning": ("voice space.toml --load-if-exists", WORKS),
-    "template": ("voice page.html", WORKS),
-    "best": ("voice", WORKS),
-    "studies": ("", WORKS),
-    "delete-study": ("voice --yes", WORKS),
-    "ask": ("voice", WORKS),
-    "open": ("voice", WORKS),
-    "tell": ("voice 2 both_bad", WORKS),
-    "undo": ("voice 0", WORKS),
-    "forget": ("voice ann", WORKS),
-    "export": ("voice --out out.csv", WORKS),
-    "import": ("voice answers.csv --again", WORKS),
-    "create-study": ("voice a b --load-if-exists", REFUSES),
+    "study create-tuning": ("voice space.toml --load-if-exists", WORKS),
+    "study template": ("voice page.html", WORKS),
+    "study best": ("voice", WORKS),
+    "study list": ("", WORKS),
+    "study delete": ("voice --yes", WORKS),
+    "study ask": ("voice", WORKS),
+    "study open-duels": ("voice", WORKS),
+    "study tell": ("voice 2 both_bad", WORKS),
+    "study undo": ("voice 0", WORKS),
+    "study forget": ("voice ann", WORKS),
+    "study export": ("voice --out out.csv", WORKS),
+    "study import": ("voice answers.csv --again", WORKS),
+    "study create": ("voice a b --load-if-exists", REFUSES),
     "judge": ("outputs.csv --command true --study voice", REFUSES),
-    "add-arm": ("voice c", REFUSES),
-    "retire-arm": ("voice left", REFUSES),
-    "allocate": ("voice -n 5", REFUSES),
-    "leaderboard": ("voice", REFUSES),
-    "verdict": ("voice", REFUSES),
-    "forecast": ("voice", REFUSES),
-    "ranking": ("voice", REFUSES),
+    "study add-arm": ("voice c", REFUSES),
+    "study retire-arm": ("voice left", REFUSES),
+    "study allocate": ("voice -n 5", REFUSES),
+    "study leaderboard": ("voice", REFUSES),
+    "study verdict": ("voice", REFUSES),
+    "study forecast": ("voice", REFUSES),
+    "study ranking": ("voice", REFUSES),
     "analyze": ("answers.csv", "no column is known to be left or right"),
-    "ratings": ("answers.csv", "no column is known to be left or right"),
-    "agreement": ("answers.csv", "no column is known to be left or right"),
+    "rate": ("answers.csv", "no column is known to be left or right"),
+    "votes agreement": ("answers.csv", "no column is known to be left or right"),
     "matrix count": ("answers.csv", "no column is known to be left or right"),
-    **dict.fromkeys(("reproduce", "run", "race", "merge", "plot", "report", "run-continuous"), ("", NO_STUDY)),
-    **dict.fromkeys(("plan", "serve", "policies", "problems", "check"), ("", NO_STUDY)),
+    **dict.fromkeys(("reproduce", "run", "race", "plan", "serve"), ("", NO_STUDY)),
+    **dict.fromkeys(
+        (f"experiment {one}" for one in ("merge", "plot", "report", "run-continuous", "policies", "problems", "check")),
+        ("", NO_STUDY),
+    ),
     **dict.fromkeys((f"matrix {one}" for one in ("describe", "estimate", "generate")), ("", NO_STUDY)),
     **dict.fromkeys((f"token {one}" for one in ("create", "list", "revoke")), ("", NO_STUDY)),
 }
 NO_ARMS = (
     "study 'voice' tunes 3 parameters and has no arms to compare: load it with duels.load_study, and see its best "
-    "setting with study.best (duels best)"
+    "setting with study.best (duels study best)"
 )
 
 
@@ -177,10 +184,12 @@ def test_each_command_works_or_refuses_in_plain_words(command, folder):
 
 def test_creating_a_study_says_what_is_next(folder, monkeypatch):
     (folder / "page.html").write_text("<p>{{ style }} at {{ temperature }}, {{ top_k }}</p>")
-    said = run("create-tuning", "my voice", "space.toml", "--template", "page.html", "-p", "random", "--seed", "3")
+    said = run(
+        "study", "create-tuning", "my voice", "space.toml", "--template", "page.html", "-p", "random", "--seed", "3"
+    )
     assert said == (
         "study 'my voice': 3 parameters, policy random. Next: duels serve for people who vote in a browser, or duels "
-        "ask 'my voice'\n"
+        "study ask 'my voice'\n"
     )
     study = duels.load_study("my voice")
     assert (study.space, study.policy, study._log.row.seed) == (read_space("space.toml"), "random", 3)
@@ -188,12 +197,12 @@ def test_creating_a_study_says_what_is_next(folder, monkeypatch):
     assert not scripts_allowed(study)
     elsewhere = "sqlite:///other.db"
     options = ("--confidence", "0.8", "--lease", "60", "--scripts", "--template", "page.html")
-    said = run("create-tuning", "voice", "space.toml", *options, "--storage", elsewhere)
+    said = run("study", "create-tuning", "voice", "space.toml", *options, "--storage", elsewhere)
     assert f"Next: duels serve {elsewhere} for" in said
-    assert said.endswith(f"or duels ask voice --storage {elsewhere}\n")
+    assert said.endswith(f"or duels study ask voice --storage {elsewhere}\n")
     study = duels.load_study("voice", elsewhere)
     assert (study.confidence, study._log.row.lease, scripts_allowed(study)) == (0.8, 60.0, True)
-    assert parsed("create-tuning", "other", "space.toml") == {
+    assert parsed("study", "create-tuning", "other", "space.toml") == {
         "study": "other",
         "policy": "eubo",
         "parameters": ["temperature", "style", "top_k"],
@@ -215,7 +224,7 @@ def test_creating_a_study_says_what_is_next(folder, monkeypatch):
 )
 def test_what_cannot_be_created(words, message):
     duels.create_study(["a", "b"], "logo")
-    done = duels_command("create-tuning", *words.split())
+    done = duels_command("study", "create-tuning", *words.split())
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert [one.name for one in duels.study.list_studies("sqlite:///duels.db")] == ["logo"]
@@ -225,16 +234,21 @@ def test_the_template_of_a_study(folder):
     page = "<p>{{ style }} at {{ temperature }}</p>\n"
     (folder / "page.html").write_text(page)
     study = duels.create_study(space=read_space("space.toml"), study_name="voice")
-    assert run("template", "voice") == "study 'voice' has no template: voters see the values\n"
-    done = duels_command("template", "voice", "page.html")
+    assert run("study", "template", "voice") == "study 'voice' has no template: voters see the values\n"
+    done = duels_command("study", "template", "voice", "page.html")
     assert done.stdout == "study 'voice': voters see page.html with the values; its scripts do not run\n"
     assert done.stderr == "the page has no place for top_k\n"
     assert study.template == page
-    assert run("template", "voice") == f"{page}\n"
-    assert run("template", "voice", "--scripts").endswith("; its scripts run\n")
+    assert run("study", "template", "voice") == f"{page}\n"
+    assert run("study", "template", "voice", "--scripts").endswith("; its scripts run\n")
     assert (study.template, scripts_allowed(study)) == (page, True)
-    assert parsed("template", "voice") == {"study": "voice", "template": page, "scripts": True, "unused": ["top_k"]}
-    run("template", "voice", "page.html", "--no-scripts")
+    assert parsed("study", "template", "voice") == {
+        "study": "voice",
+        "template": page,
+        "scripts": True,
+        "unused": ["top_k"],
+    }
+    run("study", "template", "voice", "page.html", "--no-scripts")
     assert not scripts_allowed(study)
     for words, message in (
         ("page.html --remove", "page.html is to be set, and --remove removes the page"),
@@ -242,18 +256,18 @@ def test_the_template_of_a_study(folder):
         ("judge.py --scripts", "the template has no place for any parameter"),
         ("none.html", "none.html cannot be read: No such file or directory"),
     ):
-        done = duels_command("template", "voice", *words.split())
+        done = duels_command("study", "template", "voice", *words.split())
         assert (done.returncode, done.stdout) == (2, "")
         assert message in done.stderr
     assert (study.template, scripts_allowed(study)) == (page, False)
-    assert run("template", "voice", "--remove") == "study 'voice': voters see the values\n"
+    assert run("study", "template", "voice", "--remove") == "study 'voice': voters see the values\n"
     assert study.template is None
-    run("template", "voice", "page.html")
-    run("delete-study", "voice", "--yes")
+    run("study", "template", "voice", "page.html")
+    run("study", "delete", "voice", "--yes")
     duels.create_study(space=read_space("space.toml"), study_name="voice")
-    assert run("template", "voice") == "study 'voice' has no template: voters see the values\n"
+    assert run("study", "template", "voice") == "study 'voice' has no template: voters see the values\n"
     duels.create_study(["a", "b"], "logo")
-    assert "'logo' compares arms" in duels_command("template", "logo", "page.html").stderr
+    assert "'logo' compares arms" in duels_command("study", "template", "logo", "page.html").stderr
 
 
 def test_duels_that_are_there_already_are_noticed(folder):
@@ -261,47 +275,48 @@ def test_duels_that_are_there_already_are_noticed(folder):
     study = duels.create_study(space=read_space("space.toml"), study_name="voice", policy="random")
     for duel in study.ask(3):
         study.tell(duel, "left", voter="ann")
-    run("export", "voice", "--out", "three.csv")
+    run("study", "export", "voice", "--out", "three.csv")
     known = (
         "duels: 3 of these 3 duels are in 'voice' already (same settings, answer, voter and time): use --new to import "
         "only the others, or --again to count them twice; nothing was imported\n"
     )
-    done = duels_command("import", "voice", "three.csv")
+    done = duels_command("study", "import", "voice", "three.csv")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", known)
-    assert run("import", "voice", "three.csv", "--new") == "0 duels imported into 'voice'\n"
+    assert run("study", "import", "voice", "three.csv", "--new") == "0 duels imported into 'voice'\n"
     assert study.answers == 3
-    assert "use one of them" in duels_command("import", "voice", "three.csv", "--new", "--again").stderr
+    assert "use one of them" in duels_command("study", "import", "voice", "three.csv", "--new", "--again").stderr
     assert (
-        "--column is about votes on arms" in duels_command("import", "voice", "three.csv", "--column", "left=a").stderr
+        "--column is about votes on arms"
+        in duels_command("study", "import", "voice", "three.csv", "--column", "left=a").stderr
     )
     copy = duels.create_study(space=read_space("space.toml"), study_name="copy", policy="random")
-    assert run("import", "copy", "three.csv") == "3 duels imported into 'copy'\n"
-    assert duels_command("import", "copy", "three.csv").stderr == known.replace("voice", "copy")
+    assert run("study", "import", "copy", "three.csv") == "3 duels imported into 'copy'\n"
+    assert duels_command("study", "import", "copy", "three.csv").stderr == known.replace("voice", "copy")
     study.tell(study.ask(), "tie", voter="bob")
     for file in ("four.csv", "four.jsonl", "four.parquet"):
-        run("export", "voice", "--out", file)
-    assert "3 of these 4 duels are in 'copy' already" in duels_command("import", "copy", "four.jsonl").stderr
-    assert run("import", "copy", "four.parquet", "--new") == "1 duel imported into 'copy'\n"
+        run("study", "export", "voice", "--out", file)
+    assert "3 of these 4 duels are in 'copy' already" in duels_command("study", "import", "copy", "four.jsonl").stderr
+    assert run("study", "import", "copy", "four.parquet", "--new") == "1 duel imported into 'copy'\n"
     assert copy.votes().equals(study.votes())  # with the times at which they were given
-    assert run("import", "copy", "four.csv", "--new") == "0 duels imported into 'copy'\n"
-    assert run("import", "copy", "four.csv", "--again") == "4 duels imported into 'copy'\n"
+    assert run("study", "import", "copy", "four.csv", "--new") == "0 duels imported into 'copy'\n"
+    assert run("study", "import", "copy", "four.csv", "--again") == "4 duels imported into 'copy'\n"
     assert copy.answers == 8
     lines = [json.loads(line) for line in (folder / "four.jsonl").read_text().splitlines()]
     plain = [{name: cell for name, cell in line.items() if name not in ("time", "voter")} for line in lines]
     (folder / "plain.jsonl").write_text("\n".join(map(json.dumps, plain)))
-    assert run("import", "copy", "plain.jsonl") == "4 duels imported into 'copy'\n"
-    assert duels_command("import", "copy", "plain.jsonl").stderr == (
+    assert run("study", "import", "copy", "plain.jsonl") == "4 duels imported into 'copy'\n"
+    assert duels_command("study", "import", "copy", "plain.jsonl").stderr == (
         "duels: exactly these duels were imported into 'copy' before: use --again to count them twice; nothing was "
         "imported\n"
     )
     (folder / "plain.jsonl").write_text("\n".join(map(json.dumps, [*plain, plain[0]])))  # which may be another answer
-    assert run("import", "copy", "plain.jsonl") == "5 duels imported into 'copy'\n"
+    assert run("study", "import", "copy", "plain.jsonl") == "5 duels imported into 'copy'\n"
     assert (copy.answers, copy.check()) == (17, 35)
 
 
 def test_best_of_a_study_of_arms():
     duels.create_study(["a", "b"], "logo")
-    done = duels_command("best", "logo")
+    done = duels_command("study", "best", "logo")
     assert done.returncode == 2
     assert "'logo' compares arms" in done.stderr
 
@@ -339,7 +354,9 @@ def test_ctrl_c_says_how_to_go_on():
     rest, code = person.end()
     assert code == 130
     said = " ".join(rest.split())
-    assert re.search(r"study 'voice' keeps its \d+ answers?: the same command continues, and duels best voice", said)
+    assert re.search(
+        r"study 'voice' keeps its \d+ answers?: the same command continues, and duels study best voice", said
+    )
     assert duels.load_study("voice").answers > 0
 
 

@@ -102,7 +102,7 @@ def test_shards_in_one_folder(problems, undisturbed, tmp_path):
 
 def test_a_missing_shard_is_named(problems, tmp_path):
     duels.run_experiment(problems, **SMALL, shard="1/2", out=tmp_path)
-    with pytest.raises(InvalidInput, match=r"holds an experiment that is not finished: .* `duels merge`"):
+    with pytest.raises(InvalidInput, match=r"holds an experiment that is not finished: .* `duels experiment merge`"):
         duels.load_results(tmp_path)
     with pytest.raises(DuelsError, match=r"of \d+ tasks are not finished \(shard 2/2\): run those"):
         duels.experiments.merge([tmp_path])

@@ -280,7 +280,7 @@ def test_quick_has_a_folder_of_its_own(monkeypatch, options, folder):
 
 def test_a_report_of_the_whole_folder_says_where_the_experiment_is(tiny, without_figures, pool, tmp_path):
     command(tmp_path, matrix=pool, quick=True)
-    refused = duels_command("report", tmp_path)
+    refused = duels_command("experiment", "report", tmp_path)
     assert refused.returncode != 0
     assert f"its experiment is {tmp_path / 'results'}" in " ".join(refused.stderr.split())
 
@@ -288,7 +288,7 @@ def test_a_report_of_the_whole_folder_says_where_the_experiment_is(tiny, without
 @pytest.mark.deep
 def test_a_report_of_its_experiment_has_the_claims_and_the_pool(tiny, without_figures, pool, tmp_path):
     done = command(tmp_path / "out", matrix=pool, quick=True)
-    shown = duels_command("report", tmp_path / "out" / "results")
+    shown = duels_command("experiment", "report", tmp_path / "out" / "results")
     assert shown.returncode == 0
     page = (tmp_path / "out" / "results" / "report.html").read_text(encoding="utf-8")
     assert f"<h1>The paper&#x27;s experiment on {pool.name}</h1>" in page
@@ -296,7 +296,7 @@ def test_a_report_of_its_experiment_has_the_claims_and_the_pool(tiny, without_fi
     for claim in done.claims:
         assert html.escape(unbroken(claim.found)).replace("P_K", "P<sub>K</sub>") in page
     (tmp_path / "out" / "results").rename(tmp_path / "results")  # without reproduction.json beside it
-    assert duels_command("report", tmp_path / "results").returncode == 0
+    assert duels_command("experiment", "report", tmp_path / "results").returncode == 0
     assert "<blockquote>" not in (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
 
 

@@ -52,7 +52,7 @@ def test_a_display_name_is_not_part_of_the_code(monkeypatch):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("rucd", "unknown policy 'rucd'. Did you mean 'rucb'? See: duels policies"),
+        ("rucd", "unknown policy 'rucd'. Did you mean 'rucb'? See: duels experiment policies"),
         ("rucb:alfa=1", "unknown parameter of rucb 'alfa'. Did you mean 'alpha'?"),
         ("rucb:alpha", "'alpha' in policy 'rucb:alpha' is not a parameter: expected name=value"),
         ("rucb:alpha=1,alpha=2", "sets alpha twice"),

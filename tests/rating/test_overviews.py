@@ -125,7 +125,7 @@ def test_on_the_command_line(tmp_path):
     arena().write_parquet(tmp_path / "arena.parquet")
 
     def rows(*options, code=0):
-        done = duels_command("ratings", "arena.parquet", *options, "-f", "json", cwd=tmp_path)
+        done = duels_command("rate", "arena.parquet", *options, "-f", "json", cwd=tmp_path)
         assert done.returncode == code, done.stderr
         return json.loads(done.stdout) if code == 0 else done.stderr
 

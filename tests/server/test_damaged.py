@@ -117,7 +117,7 @@ def test_an_unknown_study_is_said_in_plain_words_on_a_page(people):
     assert "Study not found" in page.text
     assert "There is no study “none”" in page.text
     assert "Known:" not in page.text
-    assert "duels studies" not in page.text
+    assert "duels study list" not in page.text
 
 
 def test_the_client_and_the_command_list_it(serve):
@@ -128,7 +128,7 @@ def test_the_client_and_the_command_list_it(serve):
     live.stop()
     with sqlite3.connect(live.storage.removeprefix("sqlite:///")) as database:
         database.execute("UPDATE events SET time = time + 1 WHERE study_id = 1")
-    table = duels_command("studies", "--storage", live.storage).stdout
+    table = duels_command("study", "list", "--storage", live.storage).stdout
     assert "event 1 of study 'bad' is not what was written" in table
     again = serve(live.storage, environment={"DUELS_TOKEN": "a-token-of-thirty-characters.."})
     with duels.connect(again.url, again.token) as client:
@@ -137,9 +137,9 @@ def test_the_client_and_the_command_list_it(serve):
         assert "is not what was written" in bad.damaged
         with pytest.raises(DamagedStudy, match="Restore the database from a backup, or delete this study"):
             client.load_study("bad")
-    done = duels_command("delete-study", "bad", "--storage", live.storage, stdin="y\n")
+    done = duels_command("study", "delete", "bad", "--storage", live.storage, stdin="y\n")
     assert (done.returncode, "which is damaged" in done.stderr) == (0, True)
-    assert "damaged" not in duels_command("studies", "--storage", live.storage).stdout
+    assert "damaged" not in duels_command("study", "list", "--storage", live.storage).stdout
 
 
 def test_voters_of_it_are_told_neither_its_name_nor_what_is_wrong(admin, study, storage, anybody):

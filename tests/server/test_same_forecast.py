@@ -26,15 +26,15 @@ def everywhere(admin, app, storage, tmp_path):
         "forecast in the API": api("/forecast")["answers_median"],
         "verdict in the API": api("/verdict")["answers_to_go"],
         "verdict of the results": api("/results")["next"]["answers"],
-        "duels forecast, JSON": json.loads(output("forecast", "one", "-f", "json"))["answers_median"],
-        "duels verdict, JSON": json.loads(output("verdict", "one", "-f", "json"))["answers_to_go"],
+        "duels study forecast, JSON": json.loads(output("study", "forecast", "one", "-f", "json"))["answers_median"],
+        "duels study verdict, JSON": json.loads(output("study", "verdict", "one", "-f", "json"))["answers_to_go"],
     }
     texts = {
         "words of the forecast": api("/forecast")["words"],
         "words of the verdict": api("/verdict")["words"],
         "headline": api("/results")["verdict"]["headline"],
-        "duels forecast": output("forecast", "one"),
-        "duels verdict": output("verdict", "one"),
+        "duels study forecast": output("study", "forecast", "one"),
+        "duels study verdict": output("study", "verdict", "one"),
     }
     with TestClient(app, "http://localhost", follow_redirects=False) as client:
         client.post("/signin", data={"token": admin.token})

@@ -148,7 +148,9 @@ def test_agreement_lists_them_and_the_verdict_points_there():
     assert one.by_others < one.of
     assert f"v60 (m2: {one.chosen} of {one.of}, expected {one.by_others:.0f})" in str(found)
     (note,) = duels.analyze(rows).notes
-    assert note.startswith("3 voters favor an arm (v60, v61, v62). The verdict counts their votes: `duels agreement`")
+    assert note.startswith(
+        "3 voters favor an arm (v60, v61, v62). The verdict counts their votes: `duels votes agreement`"
+    )
     assert duels.analyze(rows, without=listed).notes == ()
     many = duels.analyze(pl.DataFrame(rows)).notes  # by columns, where voters are read for the first votes only
     assert many == (note,)

@@ -303,7 +303,7 @@ def assert_pages(client, study, table, said, facts, results):
 
 def assert_commands(study, url, rows, found):
     printed = {
-        form: duels_command("leaderboard", study.name, "--storage", url, "-f", form)
+        form: duels_command("study", "leaderboard", study.name, "--storage", url, "-f", form)
         for form in ("json", "csv", "table")
     }
     assert [done.returncode for done in printed.values()] == [0, 0, 0]
@@ -311,7 +311,7 @@ def assert_commands(study, url, rows, found):
     assert [row["arm"] for row in csv.DictReader(io.StringIO(printed["csv"].stdout))] == [row["arm"] for row in rows]
     places = [printed["table"].stdout.index(f" {row['arm']} ") for row in rows]
     assert places == sorted(places)
-    done = duels_command("verdict", study.name, "--storage", url, "-f", "json")
+    done = duels_command("study", "verdict", study.name, "--storage", url, "-f", "json")
     plain = json.loads(done.stdout)
     assert {name: plain[name] for name in found.as_dict()} == found.as_dict()
 

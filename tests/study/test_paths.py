@@ -245,5 +245,5 @@ def test_commands_say_it(sorted_file, random_file, url):
     assert json.loads(duels_command("analyze", str(sorted_file), "--format", "json").stdout)["notes"][0].startswith(
         words
     )
-    assert words in duels_command("import", "new", str(sorted_file), "--create", "--storage", url).stderr
-    assert words not in duels_command("import", "new", str(random_file), "--storage", url).stderr
+    assert words in duels_command("study", "import", "new", str(sorted_file), "--create", "--storage", url).stderr
+    assert words not in duels_command("study", "import", "new", str(random_file), "--storage", url).stderr

@@ -243,4 +243,6 @@ def test_what_was_noticed_is_said_by_every_function():
     study = duels.create_study(["ada", "bob", "cy"], "noticed", "sqlite://")
     with pytest.warns(UserWarning, match="cannot be read") as warned:
         study.import_votes(text_of(rows), on_error="skip")
-    assert [str(one.message) for one in warned] == [found.notes[0]]  # who imports votes twice is told by `duels import`
+    assert [str(one.message) for one in warned] == [
+        found.notes[0]
+    ]  # who imports votes twice is told by `duels study import`

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -13,11 +14,12 @@ from . import live
 from .continuous import run_continuous
 from .judging import judge
 from .matrices import matrix_app
+from .planning import plan
 from .printing import Format, FormatOption, Interrupted, column, print_rows
 from .runs import check, merge, plot, race, report, reproduce, run
 from .server import serve, token_app
 from .tuning import best, create_tuning, template, tune
-from .votes import agreement, analyze, ratings
+from .votes import agreement, analyze, rate
 
 
 class Commands(typer.core.TyperGroup):
@@ -38,21 +40,26 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Find the best of K alternatives from pairwise comparisons.",
 )
-for command in (reproduce, run, race, check, merge, plot, report):
+study_app = typer.Typer(help="Live studies: create them, ask, tell, and see the results.", no_args_is_help=True)
+experiment_app = typer.Typer(help="Finished experiments, policies and problems.", no_args_is_help=True)
+votes_app = typer.Typer(help="What a file of votes shows about its voters.", no_args_is_help=True)
+everyday: tuple[Callable[..., None], ...] = (reproduce, run, race, judge, tune, plan, analyze, rate, serve)
+for command in everyday:
     app.command()(command)
-app.command("run-continuous")(run_continuous)
-app.command()(judge)
-app.command()(tune)
-app.command("create-tuning")(create_tuning)
-app.command()(template)
-app.command()(best)
 for name, live_command in live.COMMANDS.items():
-    app.command(name)(live_command)
-app.command()(analyze)
-app.command()(ratings)
-app.command()(agreement)
-app.command()(serve)
+    study_app.command(name)(live_command)
+study_app.command("create-tuning")(create_tuning)
+study_app.command()(template)
+study_app.command()(best)
+finished: tuple[Callable[..., None], ...] = (merge, plot, report, check)
+for command in finished:
+    experiment_app.command()(command)
+experiment_app.command("run-continuous")(run_continuous)
+votes_app.command()(agreement)
+app.add_typer(study_app, name="study", cls=Commands)
 app.add_typer(matrix_app, name="matrix", cls=Commands)
+app.add_typer(experiment_app, name="experiment", cls=Commands)
+app.add_typer(votes_app, name="votes", cls=Commands)
 app.add_typer(token_app, name="token", cls=Commands)
 
 
@@ -70,7 +77,7 @@ def version(
         print(context.get_help())
 
 
-@app.command()
+@experiment_app.command()
 def policies(format: FormatOption = Format.table) -> None:
     """List the policies, their parameters and papers."""
     from ..policies import BUILT_IN, defaults, load_policy
@@ -97,7 +104,7 @@ def policies(format: FormatOption = Format.table) -> None:
     print_rows(rows, format, columns)
 
 
-@app.command()
+@experiment_app.command()
 def problems(format: FormatOption = Format.table) -> None:
     """List the named problems and generated families with their parameters."""
     from ..problems import list_problems

@@ -1,4 +1,4 @@
-"""`duels run-continuous`: policies on functions of continuous parameters."""
+"""`duels experiment run-continuous`: policies on functions of continuous parameters."""
 
 import re
 import sys

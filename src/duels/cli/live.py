@@ -1,4 +1,4 @@
-"""`duels create-study`, `ask`, `tell`, …: live studies from the command line."""
+"""`duels study create`, `ask`, `tell`, …: live studies from the command line."""
 
 import json
 import os
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName, format_count, percent
-from .planning import plan
 from .printing import (
     AboutOption,
     Column,
@@ -117,7 +116,7 @@ def create_study(
         lease=lease,
         load_if_exists=exists_ok,
     )
-    hint = f"Next: duels ask {shlex.quote(made.name)}{where(storage)}"
+    hint = f"Next: duels study ask {shlex.quote(made.name)}{where(storage)}"
     words = f"study {made.name!r}: {len(made.arms)} arms, policy {made.policy}. {hint}"
     say(format, words, study=made.name, policy=made.policy, arms=made.arms)
     may_never_end = made.goal.margin == 0 and not made.goal.asks_once
@@ -132,7 +131,7 @@ def studies(storage: StorageOption = STORAGE, format: FormatOption = Format.tabl
     rows = [info._asdict() for info in list_studies(storage)]
     some = [one for one in ("damaged", "parameters") if any(row[one] for row in rows)]
     columns = [one for one in STUDIES_COLUMNS if one.head not in ("damaged", "parameters") or one.head in some]
-    print_rows(rows, format, columns, "no studies yet. Create one: duels create-study NAME ARM ARM …")
+    print_rows(rows, format, columns, "no studies yet. Create one: duels study create NAME ARM ARM …")
 
 
 def delete_study(
@@ -222,7 +221,7 @@ def open_duels(study: StudyArgument, storage: StorageOption = STORAGE, format: F
     """List the duels without an answer."""
     from ..study.create import load_study
 
-    none = f"no duel of {study!r} is open. Ask for one: duels ask {shlex.quote(study)}"
+    none = f"no duel of {study!r} is open. Ask for one: duels study ask {shlex.quote(study)}"
     if (tuning := _load_tuning(study, storage)) is not None:
         from .tuning import print_duels
 
@@ -511,7 +510,7 @@ def _add_to(votes: "Votes", study: str, storage: str, again: bool, new: bool) ->
     try:
         return one._log.import_packed(packed)
     except UnknownArms as error:
-        error.add_note(f"here: duels add-arm {shlex.quote(study)} {shlex.join(error.arms)}")
+        error.add_note(f"here: duels study add-arm {shlex.quote(study)} {shlex.join(error.arms)}")
         raise
 
 
@@ -554,7 +553,7 @@ def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, h
         try:
             delete(study, storage)
         except DuelsError:
-            error.add_note(f"study {study!r} was created without votes: duels delete-study {shlex.quote(study)}")
+            error.add_note(f"study {study!r} was created without votes: duels study delete {shlex.quote(study)}")
         raise
 
 
@@ -588,14 +587,14 @@ LEADERBOARD_COLUMNS = (
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "create-study": create_study,
-    "studies": studies,
-    "delete-study": delete_study,
+    "create": create_study,
+    "list": studies,
+    "delete": delete_study,
     "add-arm": add_arm,
     "retire-arm": retire_arm,
     "ask": ask,
     "allocate": allocate,
-    "open": open_duels,
+    "open-duels": open_duels,
     "tell": tell,
     "undo": undo,
     "forget": forget,
@@ -605,5 +604,4 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "ranking": ranking,
     "import": import_votes,
     "export": export,
-    "plan": plan,
 }

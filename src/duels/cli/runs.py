@@ -110,7 +110,8 @@ def run(
         ),
     ] = None,
     shard: Annotated[
-        str | None, typer.Option(help="Run one part of an experiment, e.g. 2/5; combine the parts with duels merge.")
+        str | None,
+        typer.Option(help="Run one part of an experiment, e.g. 2/5; combine the parts with duels experiment merge."),
     ] = None,
     dask: DaskOption = None,
     format: FormatOption = Format.table,
@@ -159,7 +160,9 @@ def _refuse_functions(problems: list[str]) -> None:
     for one in problems:
         name = one.partition(":")[0]
         if name in list_functions() and name not in known and not Path(one).exists():
-            raise InvalidInput(f"{name} is a function of continuous parameters: use duels run-continuous {one}")
+            raise InvalidInput(
+                f"{name} is a function of continuous parameters: use duels experiment run-continuous {one}"
+            )
 
 
 def _why(asked: str | None) -> str:
@@ -351,7 +354,9 @@ def report(
         raise InvalidInput(f"{folder} is a reproduction: its experiment is {folder / 'results'}, name that one")
     results, matrices = load_results(folder), folder_matrices(folder)
     if has_no_arms(results):
-        raise InvalidInput(f"{folder} has continuous arms, for which there is no report: use `duels plot {folder}`")
+        raise InvalidInput(
+            f"{folder} has continuous arms, for which there is no report: use `duels experiment plot {folder}`"
+        )
     path = write_report(
         out or folder / "report.html", results, matrices, **find_report_options(folder, results, matrices)
     )

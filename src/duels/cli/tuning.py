@@ -1,4 +1,4 @@
-"""`duels tune`, `create-tuning`, `template` and `best`: which setting of some parameters is preferred?
+"""`duels tune`, and of studies `create-tuning`, `template` and `best`: which setting of some parameters is preferred?
 
 Here is also what other commands do with tuning studies."""
 
@@ -83,7 +83,7 @@ def tune(
     if result.ended == "interrupted":
         answers = format_count(result.best.answers, "answer")
         raise Interrupted(
-            f"interrupted; study {chosen!r} keeps its {answers}: the same command continues, and duels best "
+            f"interrupted; study {chosen!r} keeps its {answers}: the same command continues, and duels study best "
             f"{shlex.quote(chosen)}{where(storage)} shows the best setting"
         )
 
@@ -126,14 +126,14 @@ def create_tuning(
     serve = f"duels serve{elsewhere.replace(' --storage', '')}"
     words = (
         f"study {made.name!r}: {format_count(len(made.space), 'parameter')}, policy {made.policy}. Next: {serve} for "
-        f"people who vote in a browser, or duels ask {named}{elsewhere}"
+        f"people who vote in a browser, or duels study ask {named}{elsewhere}"
     )
     say(format, words, study=made.name, policy=made.policy, parameters=list(made.space.names))
     if page is not None and format is Format.table:
         _warn_of(find_unused(page, found))
         if has_script(page) and not scripts:
             print(
-                f"the page has a script, which does not run: duels template {named} --scripts{elsewhere}",
+                f"the page has a script, which does not run: duels study template {named} --scripts{elsewhere}",
                 file=sys.stderr,
             )
 

@@ -1,4 +1,4 @@
-"""`duels analyze`, `duels ratings` and `duels agreement`: what a file of votes shows."""
+"""`duels analyze`, `duels rate` and `duels votes agreement`: what a file of votes shows."""
 
 import json
 import math
@@ -62,7 +62,7 @@ def analyze(
             print(note, file=sys.stderr)
 
 
-def ratings(
+def rate(
     file: VotesArgument,
     model: Annotated[str, typer.Option(help="bradley-terry or rao-kupper.")] = "bradley-terry",
     scale: Annotated[str, typer.Option(help="elo, logit or probability.")] = "elo",
@@ -105,7 +105,8 @@ def ratings(
 ) -> None:
     """Rate the arms of past votes, with intervals for votes that are complete."""
     from ..rating.overviews import category_ranks, ratings_over_time, win_rates
-    from ..rating.table import rate, read_rated
+    from ..rating.table import rate as rate_arms
+    from ..rating.table import read_rated
     from ..votes.readers import read_votes
 
     chosen_tables = {"--by": by, "--category": category, "--every": every, "--pairs": pairs}
@@ -135,7 +136,7 @@ def ratings(
         elif every:
             table = ratings_over_time(votes, every, anchor=reference, **options)
         else:
-            table = rate(votes, anchor=reference, by=by, **options)
+            table = rate_arms(votes, anchor=reference, by=by, **options)
     if out is not None:
         _draw(table, out, "pairs" if pairs else "time" if every else "ratings")
     if format is Format.table:

@@ -1,7 +1,7 @@
 """Figures of results and matrices, as Altair charts: each function takes data, runs nothing and returns a chart.
 
 Code that draws belongs here; code that computes numbers belongs to `results` or `theory`. Each chart shows the table
-that the function called `…_points` returns, and `listing` has the figures of the report and of `duels plot`.
+that the function called `…_points` returns, and `listing` has the figures of the report and of `duels experiment plot`.
 """
 
 from ..errors import needs_extra

@@ -1,4 +1,4 @@
-"""The list of figures: what `duels plot`, the report and `duels reproduce` can draw, by name.
+"""The list of figures: what `duels experiment plot`, the report and `duels reproduce` can draw, by name.
 
 A new figure is a function in `OF_RESULTS` or in `OF_MATRICES`. It returns `Figure`s: a chart with its name, title,
 caption and data.

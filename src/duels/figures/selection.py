@@ -96,7 +96,7 @@ def alpha_of(policy: str) -> float | None:
     parameter = getattr(chosen.module, "THEORY_ALPHA", None)
     if parameter is None:
         return None
-    return float(specs.fill(name, given, chosen.params._asdict(), "duels policies")[parameter])
+    return float(specs.fill(name, given, chosen.params._asdict(), "duels experiment policies")[parameter])
 
 
 def rucb_alpha(policy: str) -> float:

@@ -171,7 +171,7 @@ def load_policy(policy: PolicyLike, /, **parameters: specs.Value) -> Policy:
     if "," in name:
         raise InvalidInput(f"{name!r} is not one policy: name them one by one (on the command line: -p a -p b)")
     if name not in BUILT_IN:
-        raise UnknownName("policy", name, BUILT_IN, "duels policies")
+        raise UnknownName("policy", name, BUILT_IN, "duels experiment policies")
     return _with(name, importlib.import_module(f".{name}", __name__), given | parameters, name)
 
 
@@ -227,7 +227,7 @@ def _with(name: str, module: Any, given: Mapping[str, specs.Value], source: str 
     undefaulted = set(module.Params._fields) - set(module.Params._field_defaults)
     if undefaulted:
         raise InvalidInput(f"Params of policy {name!r} needs a default for {', '.join(sorted(undefaulted))}")
-    params = module.Params(**specs.fill(name, given, defaults(module), "duels policies"))
+    params = module.Params(**specs.fill(name, given, defaults(module), "duels experiment policies"))
     if hasattr(module, "check"):
         module.check(params)
     return Policy(name, module, params, source)

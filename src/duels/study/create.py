@@ -258,7 +258,7 @@ def refuse_kind(row: StudyRow, wanted: Kind) -> None:
     if wanted == "arms":
         raise InvalidInput(
             f"study {row.name!r} tunes {format_count(len(row.settings['space']), 'parameter')} and has no arms to "
-            "compare: load it with duels.load_study, and see its best setting with study.best (duels best)"
+            "compare: load it with duels.load_study, and see its best setting with study.best (duels study best)"
         )
     raise InvalidInput(f"study {row.name!r} compares arms and tunes no parameters: load it with duels.load_study")
 
@@ -380,7 +380,7 @@ def _storage_of(study_name: str, storage: str | Storage | None) -> Storage:
     if store is None:
         raise StorageError(
             f"there is no database {quote_url(storage or DEFAULT)}, so no study {study_name!r}: create it with duels "
-            f"create-study {shlex.quote(str(study_name))} …, or say where its database is (storage, --storage)"
+            f"study create {shlex.quote(str(study_name))} …, or say where its database is (storage, --storage)"
         )
     return store
 
@@ -396,7 +396,7 @@ def _find(store: Storage, connection: sa.Connection, name: str) -> StudyRow | No
 def _find_or_refuse(store: Storage, connection: sa.Connection, name: str) -> StudyRow:
     row = _find(store, connection, name) if is_text(str(name)) and "\x00" not in str(name) else None
     if row is None:
-        raise UnknownName("study", name, [one.name for one in store.list_studies(connection)], "duels studies")
+        raise UnknownName("study", name, [one.name for one in store.list_studies(connection)], "duels study list")
     return row
 
 

@@ -653,7 +653,7 @@ def remark_on_voters(votes: Votes) -> str | None:
         return None
     among = f"Among the first {len(looked_at):,} votes, " if looked_at.total < votes.total else ""
     return (
-        f"{among}{' and '.join(kinds)}. The verdict counts their votes: `duels agreement` lists such voters, and "
+        f"{among}{' and '.join(kinds)}. The verdict counts their votes: `duels votes agreement` lists such voters, and "
         "`without` (--without) leaves them out."
     )
 
