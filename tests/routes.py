@@ -63,7 +63,7 @@ class Place:
         self.token, _ = make_key(storage, "api", "spare")
         invited, _ = make_key(storage, "vote", study_id=self.study._log.id, settings={"votes": 5, "invited": True})
         self.invited = invited.id
-        storage.write(Write(lambda connection: invite(connection, self.study, "Ursula", invited.id)))
+        storage.write(Write(lambda connection: invite(connection, self.study._log, "Ursula", invited.id)))
         self.study.tell(self.study.ask(voter="ann"), "left", voter="ann")
         self.study.ask()
         add_items(self.study, [ITEM])

@@ -28,10 +28,10 @@ def duels_without(extra, *arguments, cwd):
     ("extra", "command", "message"),
     [
         ("server", ["serve", "sqlite:///d.db"], "`duels serve` needs uvicorn: pip install 'duels[server]'"),
-        ("plots", ["plot", "arxiv-6"], "drawing figures needs altair: pip install 'duels[plots]'"),
+        ("plots", ["experiment", "plot", "arxiv-6"], "drawing figures needs altair: pip install 'duels[plots]'"),
         (
             "postgres",
-            ["studies", "--storage", "postgresql://x@localhost/y"],
+            ["study", "list", "--storage", "postgresql://x@localhost/y"],
             "PostgreSQL needs psycopg: pip install 'duels[postgres]'",
         ),
         (

@@ -130,7 +130,9 @@ def test_the_command_line_works_without_the_extras(tmp_path):
     assert "arxiv-6" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [["report", "experiment"], ["reproduce", "--quick"]], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "arguments", [["experiment", "report", "experiment"], ["reproduce", "--quick"]], ids=lambda words: words[-2]
+)
 def test_a_missing_extra_is_one_line_that_says_what_to_install(arguments, tmp_path):
     """`tests/test_missing_extras.py` has the other commands."""
     duels.run_experiment(["cyclic-4"], ["random"], horizons=10, runs=1, out=tmp_path / "experiment")

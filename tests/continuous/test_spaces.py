@@ -24,7 +24,7 @@ def test_a_space():
     assert space.parameters["style"] == Category(("terse", "warm", "dry"))
     assert space.category.tolist() == [0, 0, 1]
     assert len(space) == 3
-    assert duels.Space(space) is space
+    assert duels.Space(space) == space
 
 
 def test_coordinates_by_hand():
@@ -70,7 +70,7 @@ def test_floats_are_short():
 def test_as_plain_data():
     space = duels.Space(VOICE)
     assert duels.Space(json.loads(json.dumps(space.to_dict()))) == space
-    assert eval(repr(space), {"space": duels.Space}) == space
+    assert eval(repr(space), {"Space": duels.Space}) == space
     text = """
         temperature = { low = 0.0, high = 1.5 }
         top_k = { low = 1, high = 100, log = true, int = true }

@@ -143,7 +143,7 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
 def test_a_bad_file_name_is_refused_before_the_race(tmp_path, monkeypatch):
     from duels.experiments import race as module
 
-    monkeypatch.setattr(module, "race", lambda *problem, **options: pytest.fail("the race was run"))
+    monkeypatch.setattr(module, "run_race", lambda *problem, **options: pytest.fail("the race was run"))
     done = duels_command("race", "cyclic-4", "--out", "race.xyz", cwd=tmp_path)
     assert done.returncode == 2
     assert "cannot write a figure as 'race.xyz': expected a name ending in .png" in done.stderr

@@ -57,7 +57,7 @@ def test_calls_cost_and_position_bias(people, admin, study, judged):
     assert f'<p class="bias">{line}</p>' in text
     answer = admin.get(f"{study}/judges").json()
     assert (answer["calls"], answer["cost"], answer["agreements"]) == (25, pytest.approx(0.05), [])
-    drawn = sum(is_drawn(found.row.seed, duel) for duel in range(20))
+    drawn = sum(is_drawn(found._log.row.seed, duel) for duel in range(20))
     (position,) = answer["positions"]
     assert position == {"judge": "GPT <b>4</b>", "left": 25 - drawn, "right": 0, "share": 1.0, "biased": True}
     assert answer["repeatability"] == [{"judge": "GPT <b>4</b>", "repeats": drawn, "same": drawn}]

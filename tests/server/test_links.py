@@ -253,7 +253,11 @@ def test_a_link_accepts_from_a_voter_what_it_asks_for(app, admin, study, storage
     assert admin.patch(link, json={"votes": 5, "max_votes_per_voter": 5}).status_code == 204
     assert admin.patch(link, json={"votes": None}).status_code == 400
     old, _ = make_key(
-        storage, "vote", "", study_id=load_study("search", storage).id, settings={"votes": 9, "max_votes_per_voter": 2}
+        storage,
+        "vote",
+        "",
+        study_id=load_study("search", storage)._log.id,
+        settings={"votes": 9, "max_votes_per_voter": 2},
     )
     assert admin.patch(f"{study}/links/{old.id}", json={"name": "From before", "votes": 9}).status_code == 204
 

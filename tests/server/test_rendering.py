@@ -367,7 +367,7 @@ def test_each_kind_has_one_way():
         with pytest.raises(InvalidInput, match=f"kind {kind} cannot be part of a page"):
             html_of(Output(kind, PNG))
     for kind in ("text", "markdown", "code"):
-        with pytest.raises(InvalidInput, match=f"kind {kind} has no bytes of its own"):
+        with pytest.raises(InvalidInput, match=f"an output of kind {kind} has no bytes"):
             bytes_of(Output(kind, "a"))
 
 

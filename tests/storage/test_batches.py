@@ -179,13 +179,13 @@ def test_an_import_killed_at_the_last_moment_leaves_nothing_behind(url, tmp_path
     registry._storages[url].close()
     program = f"""
         import os, signal
-        from duels.study import create, study
+        from duels.study import arm_log, create
 
-        def killed(*given, store=study.store):
+        def killed(*given, store=arm_log.store):
             store(*given)
             os.kill(os.getpid(), signal.SIGKILL)
 
-        study.store = killed
+        arm_log.store = killed
         create.load_study("study", {url!r}).import_votes([("a", "b", "left")] * 100_000)
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=os.environ, check=False, timeout=120)

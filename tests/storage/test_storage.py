@@ -430,7 +430,7 @@ def test_the_migrations_make_the_tables_that_the_code_uses(url):
 
 def test_a_read_only_database_is_said(tmp_path):
     url = f"sqlite:///{tmp_path}/duels.db"
-    create_study(list("abc"), "study", url)._storage.close()
+    create_study(list("abc"), "study", url)._log.storage.close()
     with sqlite3.connect(tmp_path / "duels.db") as connection:
         connection.execute("PRAGMA journal_mode=DELETE")
     study = load_study("study", Storage(f"sqlite:///file:{tmp_path}/duels.db?mode=ro&uri=true"))

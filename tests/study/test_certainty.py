@@ -77,8 +77,8 @@ def test_levels_by_hand():
     assert [level.tolist() for level in levels(3, 0.05)] == [[pytest.approx(x)] * 3 for x in (41, 2880, 960)]
     assert levels(64, 0.05)[0] == pytest.approx(41)
     # No winner: ½ + (K−1)(1/δ + ¼).
-    assert math.exp(scalars.no_winner(0.05, 3)) == pytest.approx(41)
-    assert math.exp(scalars.no_winner(0.05, 11)) == pytest.approx(203)
+    assert math.exp(scalars.no_winner_level(0.05, 3)) == pytest.approx(41)
+    assert math.exp(scalars.no_winner_level(0.05, 11)) == pytest.approx(203)
     # Later arms l = 1, 2, numbers m = 3, 4: ½ + 8 l(l+1)/δ; all pairs 32 m(m−1)²/δ, also for a margin.
     # The pairs are ab, ac, ad, bc, bd, cd.
     winner, all_pairs, margin = levels(4, 0.05, 2)
@@ -96,7 +96,7 @@ def test_the_parts_add_up_to_delta(start, delta):
     winner, all_pairs, margin = levels(arms, delta, start)
     later = second >= start
     d = 1 / (2 * winner[~later][0] - 1) if start > 1 else 0.0  # one side of a pair of starting arms
-    none = 1 / (2 * math.exp(scalars.no_winner(delta, start)) - 1) if start > 1 else 0.0
+    none = 1 / (2 * math.exp(scalars.no_winner_level(delta, start)) - 1) if start > 1 else 0.0
     if start == 2:
         begin = 1 / winner[0]  # both sides at once, should they be level
     else:
