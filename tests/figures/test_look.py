@@ -677,7 +677,7 @@ def square(arms):
     return duels.PreferenceMatrix(above + np.tril(1 - above.T, -1) + np.eye(arms) / 2, names, "square")
 
 
-@pytest.mark.parametrize("arms", [13, 60])
+@pytest.mark.parametrize("arms", [13, pytest.param(60, marks=pytest.mark.deep)])
 def test_heat_maps_have_numbers_and_names_up_to_60_arms(arms):
     shown = texts(svg_of(figures.preferences(square(arms))))
     assert all(shown.count(f"model-{k:02d}") == 2 for k in range(arms))

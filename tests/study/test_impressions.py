@@ -220,7 +220,7 @@ CROSSED = {"old": ["p", "q", "r", "s"], "new": ["q", "r", "s", "p"]}  # of which
 OTHERS = {"old": ["p", "q", "r"], "new": ["q", "t", "u"], "odd": ["u", "p"]}
 
 
-@pytest.mark.parametrize("click", [click_any_place, click_a_top_place])
+@pytest.mark.parametrize("click", [click_any_place, pytest.param(click_a_top_place, marks=pytest.mark.deep)])
 def test_no_winner_for_clicks_that_ignore_relevance(click):
     """Complete A/A studies of one head query by the default method, with a look after every answer.
 

@@ -332,6 +332,7 @@ def test_a_winner_does_not_wait_for_open_questions_to_be_answered():
     assert study.verdict().winner == "a"
 
 
+@pytest.mark.deep
 def test_a_hunter_who_knows_all_tastes(promise):
     found = run(partial(promise.study_hunter, 6))
     assert count(found, "wrong") <= most_wrong(FEW)
@@ -339,6 +340,7 @@ def test_a_hunter_who_knows_all_tastes(promise):
     assert is_above_promise(promise, count(found, "wrong_before"), FEW)
 
 
+@pytest.mark.deep
 def test_voters_on_paths(promise):
     """The loser of (b, c) meets a: a wins two of three comparisons, though nobody prefers it on average."""
     found = run(partial(promise.study_path, 3, promise.LOSER_MEETS), 100)
@@ -349,6 +351,7 @@ def test_voters_on_paths(promise):
         assert count(found, "wrong") <= most_wrong(50)
 
 
+@pytest.mark.deep
 def test_late_answers(promise):
     found = run(partial(promise.study_delays, 2, 30, 3.0, promise.BY_CHANCE))
     assert count(found, "wrong") <= most_wrong(FEW)
@@ -356,6 +359,7 @@ def test_late_answers(promise):
     assert is_above_promise(promise, count(found, "wrong_before"), FEW)
 
 
+@pytest.mark.deep
 def test_clicks(promise):
     found = run(partial(promise.study_clicks, "team draft", False))
     assert count(found, "wrong") <= most_wrong(FEW)
