@@ -298,4 +298,5 @@ def test_against_the_definition(tally, confidence, margin):
     assert kind == "not yet" or found.leader in named
     assert (found.winner is not None) == (kind == "winner")
     assert bool(found.cycle) == (kind == "no condorcet winner")
-    assert_adds_up(found, tally, CertaintyTest(tally, confidence), certainly_beats(tally, confidence))
+    test = CertaintyTest(tally._replace(strength=COMPARISONS), confidence)
+    assert_adds_up(found, tally, test, certainly_beats(tally, confidence))
