@@ -78,5 +78,7 @@ def offer_benchmarks(app, name, source):
 def setup(app):
     app.connect("source-read", offer_benchmarks)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
-# `Policy` is a class for arms and one for settings: a bare name in a signature links to one of them.
+
+
+# Arms and settings have a `Policy` each: a bare name in a signature links to one of the two.
 suppress_warnings = ["ref.python"]
